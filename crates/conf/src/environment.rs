@@ -103,7 +103,7 @@ fn value(name: &str, directives: &[Directive], loader: &dyn Loader) -> Result<St
     }
     if uses_variable(directives, name) {
         return Err(format!(
-            "\"{name}\" is also a variable of this configuration, in some case of letters: give \
+            "\"{name}\" is also a variable of this configuration, in upper or lower case: give \
              the environment variable another name"
         ));
     }

@@ -217,13 +217,13 @@ impl<'a> Reader<'a, '_> {
                 Standing::Present => {}
                 Standing::Absent => self.warn(
                     entry,
-                    &format!("module \"{file}\" is not there yet: its directives are refused"),
+                    &format!("module \"{file}\" is not supported yet: its directives are refused"),
                 ),
                 Standing::Unknown => self.fail(
                     entry,
                     format!(
-                        "module \"{file}\" cannot be loaded: modules are built in, and this one \
-                         is none of them; remove the line and what needs it"
+                        "module \"{file}\" cannot be loaded: this module is not built in; remove \
+                         the line and the directives that need it"
                     ),
                 ),
             }

@@ -31,17 +31,17 @@ pub struct Subcommand {
 pub const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "serve",
-        summary: "serve the files of a folder, without a file",
+        summary: "serve a folder, without a configuration file",
         run: simple::serve,
     },
     Subcommand {
         name: "proxy",
-        summary: "put an application behind this server, without a file",
+        summary: "serve an application behind this server, without a configuration file",
         run: simple::proxy,
     },
     Subcommand {
         name: "php",
-        summary: "serve a PHP application through php-fpm, without a file",
+        summary: "serve a PHP application by php-fpm, without a configuration file",
         run: simple::php,
     },
     Subcommand {
@@ -101,7 +101,7 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "findings",
-        summary: "print the reference of what tune check can find",
+        summary: "print the reference of tune check's findings",
         run: |arguments| tools::run("findings", arguments),
     },
 ];
@@ -124,7 +124,7 @@ const HELPS: &[(&str, &str)] = &[
     (
         "findings",
         "Usage: turnpike findings\n\n\
-         Prints the reference of what turnpike tune check can find, in Markdown.\n",
+         Prints the reference of turnpike tune check's findings, in Markdown.\n",
     ),
 ];
 
@@ -165,15 +165,15 @@ pub fn help() -> String {
 const OTHERS: &[(&str, &str)] = &[
     (
         "start",
-        "turnpike -c FILE starts a server, turnpike serve DIR one without a file",
+        "turnpike -c FILE starts a server, turnpike serve DIR needs no file",
     ),
     (
         "run",
-        "turnpike -c FILE starts a server, turnpike serve DIR one without a file",
+        "turnpike -c FILE starts a server, turnpike serve DIR needs no file",
     ),
     (
         "restart",
-        "turnpike reload puts a changed file in force, turnpike upgrade another binary",
+        "turnpike reload activates a changed file, turnpike upgrade another binary",
     ),
     ("test", "turnpike -t -c FILE tests a configuration"),
     ("validate", "turnpike -t -c FILE tests a configuration"),

@@ -29,7 +29,7 @@ pub(crate) fn usages() -> Result<Vec<Usage>, String> {
     let output = Command::new(program).arg("usage").output();
     let output = output.map_err(|error| missing(&error))?;
     serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("{PROGRAM} does not say what its tools take ({error})"))
+        .map_err(|error| format!("{PROGRAM} does not describe its tools ({error})"))
 }
 
 fn missing(error: &io::Error) -> String {

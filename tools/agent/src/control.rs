@@ -90,7 +90,7 @@ impl Control {
         limited.read_line(&mut answer).map_err(failed)?;
         let odd = |text| ControlError::Odd(self.path.clone(), text);
         let mut answer: Value =
-            serde_json::from_str(&answer).map_err(|_| odd("the answer is no line of JSON"))?;
+            serde_json::from_str(&answer).map_err(|_| odd("the answer is not a line of JSON"))?;
         if answer["id"] != json!(self.requests) {
             return Err(odd("the answer is to another request"));
         }

@@ -64,7 +64,7 @@ struct Opinion {
 /// The text is no such review.
 pub fn review(objects: &mut Objects, options: &Options, text: &[u8]) -> Result<String, String> {
     let review: Review = serde_json::from_slice(text)
-        .map_err(|error| format!("this is no AdmissionReview: {error}"))?;
+        .map_err(|error| format!("this is not an AdmissionReview: {error}"))?;
     let uid = review.request.uid.clone();
     let opinion = opinion(objects, options, review.request);
     let mut response = json!({
@@ -153,14 +153,16 @@ fn judge(
         if is_bad && is_new && is_own {
             reasons.push(finding.to_string());
         } else if is_bad && is_new {
-            reasons.push(format!("it would take from another: {finding}"));
+            reasons.push(format!(
+                "it would take a path from another Ingress: {finding}"
+            ));
         } else if is_own {
             warnings.push(shortened(&finding.to_string()));
         }
     }
     if let Err(error) = check_whole(text) {
         reasons.push(format!(
-            "{subject}: what comes of it cannot be parsed: {error}"
+            "{subject}: its configuration cannot be parsed: {error}"
         ));
     }
     warnings.truncate(WARNINGS_MAX);

@@ -9,12 +9,12 @@ use turnpike_ingress::{
 
 const USAGE: &str = "\
 turnpike-ingress render FOLDER [FLAG...]   print the configuration for the manifests of a folder
-turnpike-ingress check FOLDER [FLAG...]    say what of the manifests works
-turnpike-ingress run [FLAG...]             watch a cluster and keep a server at what it says
+turnpike-ingress check FOLDER [FLAG...]    show which of the manifests work
+turnpike-ingress run [FLAG...]             watch a cluster and keep a server in step with it
 
 Certificates and files of users are written to the folder of --files (turnpike-ingress.d).
 --server PROGRAM names the server that checks the configuration; without it, the one beside this
-program or on the PATH is asked. The other flags are those of ingress-nginx.
+program or on the PATH is used. The other flags are those of ingress-nginx.
 ";
 
 /// The exit status if nothing could be done.

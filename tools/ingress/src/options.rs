@@ -294,7 +294,7 @@ pub fn flags() -> impl Iterator<Item = &'static Flag> {
 const NO_DOWNLOAD: &str =
     "databases are not downloaded: mount them, and name them by geoip2 in http-snippet";
 const NO_BUCKETS: &str = "the server's own metrics have the times and sizes of requests";
-const NO_GRACE: &str = "the server ends its requests, for as long as worker-shutdown-timeout says";
+const NO_GRACE: &str = "the server finishes its requests, for at most worker-shutdown-timeout";
 
 const fn sets(name: &'static str, set: fn(&mut Options, &str) -> Result<(), &'static str>) -> Flag {
     let used = FlagUse::Sets(set);
@@ -532,8 +532,8 @@ static FLAGS: &[Flag] = &[
     refused("maxmind-mirror", NO_DOWNLOAD),
     refused("maxmind-retries-count", NO_DOWNLOAD),
     refused("maxmind-retries-timeout", NO_DOWNLOAD),
-    without_effect("profiler-port", "there is no profiler of Go"),
-    without_effect("profiling", "there is no profiler of Go"),
+    without_effect("profiler-port", "there is no Go profiler"),
+    without_effect("profiling", "there is no Go profiler"),
     without_effect("stream-port", "nothing here runs Lua"),
     without_effect("bucket-factor", NO_BUCKETS),
     refused(
@@ -546,7 +546,7 @@ static FLAGS: &[Flag] = &[
     ),
     without_effect(
         "dynamic-configuration-retries",
-        "changes are tried until they are in force",
+        "changes are retried until they take effect",
     ),
     without_effect(
         "enable-metrics",
@@ -574,10 +574,10 @@ static FLAGS: &[Flag] = &[
         "status-update-interval",
         "status is written when it changes",
     ),
-    without_effect("sync-period", "watches tell every change"),
+    without_effect("sync-period", "watches report every change"),
     without_effect(
         "sync-rate-limit",
-        "changes are gathered for at most half a second",
+        "changes are collected for at most half a second",
     ),
     without_effect("time-buckets", NO_BUCKETS),
     without_effect(

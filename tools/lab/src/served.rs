@@ -66,7 +66,7 @@ impl Served {
             _ => {
                 return wrong(
                     &study.name,
-                    "one [[contender]] is wanted, without an origin",
+                    "the study needs one [[contender]], without an origin",
                 );
             }
         }
@@ -76,7 +76,7 @@ impl Served {
                 is_own && level.arguments.is_empty() && level.drive.is_none()
             });
             if !sets || factor.scale.is_some() {
-                return wrong(&factor.name, "levels that only set values are wanted");
+                return wrong(&factor.name, "the study needs levels that only set values");
             }
         }
         let dimensions = matrix::dimensions(study, 1);

@@ -56,8 +56,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
             let differences = differences(&a, &b);
             if !differences.is_empty() && !options.force {
                 eprintln!(
-                    "turnpike load: A and B differ in more than the server: {}. Their figures say \
-                     nothing about it; --force compares them all the same",
+                    "turnpike load: A and B differ in more than the server: {}. so their figures \
+                     do not compare the servers; --force compares them anyway",
                     differences.join(", ")
                 );
                 return ExitCode::FAILURE;
@@ -76,7 +76,7 @@ fn read(path: &Path) -> Result<Value, String> {
     let failed = |text: String| format!("{}: {text}", path.display());
     let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
     let report: Value = serde_json::from_slice(&text)
-        .map_err(|error| failed(format!("this is no JSON report ({error})")))?;
+        .map_err(|error| failed(format!("this is not a JSON report ({error})")))?;
     match report["schema"].as_str() {
         Some(schema) if schema.starts_with("turnpike-load/") => Ok(report),
         _ => Err(failed(

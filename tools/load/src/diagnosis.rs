@@ -130,7 +130,7 @@ fn certificate_text(error: &CertificateError) -> String {
         NotValidYetContext, UnknownIssuer,
     };
     let text = match error {
-        UnknownIssuer => "its certificate is of an issuer that is not trusted here",
+        UnknownIssuer => "its certificate is from an issuer that is not trusted here",
         Expired | ExpiredContext { .. } => "its certificate has expired",
         NotValidYet | NotValidYetContext { .. } => "its certificate is not valid yet",
         NotValidForName | NotValidForNameContext { .. } => "its certificate is for another name",

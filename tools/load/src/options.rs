@@ -248,7 +248,7 @@ fn parse_start_rate(text: &str) -> Result<f64, String> {
     {
         return Err(
             "wrk's Lua scripts are not supported; --method, --header, --body, --urls-from \
-                    and --expect-status do what most of them are for"
+                    and --expect-status replace most of them"
                 .to_owned(),
         );
     }

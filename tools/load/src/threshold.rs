@@ -67,7 +67,7 @@ pub(crate) fn parse(text: &str) -> Result<Threshold, String> {
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.trim().parse().ok();
     let number = number.filter(|number| (0.0..=100.0).contains(number));
-    number.ok_or_else(|| format!("\"{text}\" is no percentile from 0 to 100"))
+    number.ok_or_else(|| format!("\"{text}\" is not a percentile from 0 to 100"))
 }
 
 impl Threshold {

@@ -223,7 +223,7 @@ fn a_run_has_a_series_a_page_and_can_be_compared() {
     );
     let output = load(&format!("compare {json} {page}"));
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no JSON report"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not a JSON report"));
 }
 
 #[test]

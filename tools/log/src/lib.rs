@@ -25,11 +25,11 @@ Usage: turnpike log [--top N] [--query] [--html PAGE] FILE...
 
 Summarises access logs in the formats combined and json, plain or compressed by gzip: statuses,
 requests over time, times, and the paths, hosts and clients with most requests. FILE - is standard
-input. Several files are one log. A time in seconds behind the fields of combined is taken as
+input. Several files count as one log. A time in seconds after the fields of combined is taken as
 $request_time.
 
   --top N     : show the first N of each list (default: 10)
-  --query     : tell paths apart by their queries too
+  --query     : distinguish paths by their queries too
   --html PAGE : write a page instead of text; - is standard output
 
 The exit status is 0, 1 if a file cannot be read or has no line in a known format, and 2 if the

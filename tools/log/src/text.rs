@@ -131,7 +131,7 @@ pub(crate) fn note(list: &List<'_>) -> Option<String> {
     let rest = count.saturating_sub(list.lines.len());
     match (rest, lost_max) {
         (_, lost) if lost > 0 => Some(format!(
-            "there are too many to count all; a {thing} may have up to {} requests more",
+            "there are too many to count all; a {thing} may have up to {} more requests",
             grouped(lost)
         )),
         (0, _) => None,

@@ -211,7 +211,7 @@ fn recorded(path: &Path) -> Result<Facts, Failed> {
         Ok(facts)
     } else {
         Err(usage(format!(
-            "no record of `turnpike tune check --record`: its schema is \"{}\" and not \"{}\"",
+            "not a record of `turnpike tune check --record`: its schema is \"{}\" and not \"{}\"",
             facts.schema,
             facts::SCHEMA
         )))

@@ -285,7 +285,7 @@ pub(crate) fn status(command: &Status) -> Result<ExitCode, Failed> {
             let _ = writeln!(text, "  {path}: {standing}");
         }
         if steps::is_broken_off(&system, part) {
-            text.push_str("  It was broken off: `turnpike tune revert` puts everything back.\n");
+            text.push_str("  It was interrupted: `turnpike tune revert` puts everything back.\n");
         }
         if begin.boot != system.boot() {
             text.push_str("  The machine was restarted since.\n");
@@ -307,7 +307,7 @@ fn read_plan(path: &Path) -> Result<Plan, Failed> {
         Ok(plan)
     } else {
         Err(usage(format!(
-            "no plan of `turnpike tune plan --json`: its schema is \"{}\" and not \"{}\"",
+            "not a plan of `turnpike tune plan --json`: its schema is \"{}\" and not \"{}\"",
             plan.schema,
             plan::SCHEMA
         )))
@@ -322,7 +322,7 @@ pub(crate) fn open(folder: &Path) -> Result<Journal, Failed> {
 pub(crate) fn recover(system: &System, journal: &mut Journal) -> Result<(), Failed> {
     let lines = steps::recover(system, journal).map_err(|error| failed(journal, &error))?;
     if !lines.is_empty() {
-        say("The last run was broken off; first its changes are undone:\n");
+        say("The last run was interrupted; its changes are undone first:\n");
         say(&text(&lines));
     }
     Ok(())
@@ -344,7 +344,7 @@ pub(crate) fn text(lines: &[Line]) -> String {
         .iter()
         .any(|(_, outcome)| matches!(outcome, Outcome::Impossible(_)));
     if done {
-        text.push_str("What is not possible here was left out.\n");
+        text.push_str("Changes that are not possible here were left out.\n");
     }
     text
 }

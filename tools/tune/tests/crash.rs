@@ -156,7 +156,7 @@ const KILLED_APPLY: &str = "
     kill -9 $!
     wait $!
     echo killed with $(cat $somaxconn)
-    $TUNE status --state $STATE/journal | grep -o 'It was broken off'
+    $TUNE status --state $STATE/journal | grep -o 'It was interrupted'
 ";
 
 /// The next apply first undoes what the dead one has left.
@@ -179,11 +179,11 @@ fn what_a_killed_apply_has_left_is_put_back() {
     if needs_root("what_a_killed_apply_has_left_is_put_back", "CAP_SYS_ADMIN") {
         return;
     }
-    let killed = "killed with 65535\nIt was broken off\n";
+    let killed = "killed with 65535\nIt was interrupted\n";
     let text = format!("{KILLED_APPLY}{REVERT}");
     assert_eq!(changing(&Folder::create().unwrap(), &text), killed);
     let text = format!("{KILLED_APPLY}{NEXT_APPLY}");
-    let undone = "The last run was broken off; first its changes are undone:\n\
+    let undone = "The last run was interrupted; its changes are undone first:\n\
                   /etc/sysctl.d/99-turnpike-tune.conf: put back\n\
                   /proc/sys/net/ipv4/tcp_max_syn_backlog: put back\n\
                   /proc/sys/net/core/somaxconn: put back\n";
@@ -240,7 +240,7 @@ const RESTART_AFTER_A_CRASH: &str = "
     mount --bind $STATE/boot /proc/sys/kernel/random/boot_id
     settings > $STATE/settings
     $TUNE status --state $STATE/journal > $STATE/status
-    grep -o 'It was broken off\\|The machine was restarted since' $STATE/status
+    grep -o 'It was interrupted\\|The machine was restarted since' $STATE/status
     $TUNE apply --seconds 0 --only somaxconn-low --yes --state $STATE/journal > $STATE/applied
     grep -c ': put back$' $STATE/applied
     grep -o 'somaxconn: left: a restart of the machine has set it' $STATE/applied
@@ -259,9 +259,9 @@ fn what_a_crash_of_the_machine_has_left_is_put_back_by_the_next_start() {
         return;
     }
     let folder = Folder::create().unwrap();
-    let killed = "killed with 65535\nIt was broken off\n";
+    let killed = "killed with 65535\nIt was interrupted\n";
     assert_eq!(changing(&folder, KILLED_APPLY), killed);
-    let expected = "It was broken off\nThe machine was restarted since\n2\n\
+    let expected = "It was interrupted\nThe machine was restarted since\n2\n\
                     somaxconn: left: a restart of the machine has set it\n\
                     applied 65535\nreverted\n";
     assert_eq!(changing(&folder, RESTART_AFTER_A_CRASH), expected);

@@ -17,9 +17,8 @@ use screen::Screen;
 const FRAME_BYTES_MAX: u64 = 64 * 1024;
 
 /// The help text, for users who start it by hand.
-const USAGE: &str = "turnpike-view draws what `turnpike load --live` measures and what \
-                     `turnpike top` asks; it is started by these commands and takes \"load\" or \
-                     \"top\" as its only argument\n";
+const USAGE: &str = "turnpike-view draws the views of `turnpike load --live` and `turnpike top`; \
+    these commands start it, and it takes \"load\" or \"top\" as its only argument\n";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
@@ -34,7 +33,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("turnpike-view: the terminal cannot be drawn on ({error})");
+            eprintln!("turnpike-view: nothing can be drawn on the terminal ({error})");
             ExitCode::FAILURE
         }
     }

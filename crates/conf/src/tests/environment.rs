@@ -82,12 +82,12 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "set $host b;\nenv_subst HOST;",
-        "\"HOST\" is also a variable of this configuration, in some case of letters: give the \
+        "\"HOST\" is also a variable of this configuration, in upper or lower case: give the \
          environment variable another name in /n.conf:2",
     ),
     (
         "location \"~ ^/(?<Host>a)\" { }\nenv_subst HOST;",
-        "\"HOST\" is also a variable of this configuration, in some case of letters: give the \
+        "\"HOST\" is also a variable of this configuration, in upper or lower case: give the \
          environment variable another name in /n.conf:2",
     ),
     (

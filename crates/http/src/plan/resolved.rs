@@ -184,7 +184,7 @@ impl Plan {
     /// final (`^~`), the first regular expression that matches wins over it.
     ///
     /// # Errors
-    /// When a regular expression came to no verdict.
+    /// When a regular expression reached its limits.
     pub fn find_location<S: Subject>(
         &self,
         tree: &LocationTree,

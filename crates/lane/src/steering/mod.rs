@@ -163,10 +163,10 @@ impl fmt::Display for Reason {
             }
             Reason::NotSupported => "the kernel does not support the steering program",
             Reason::OtherProgram => {
-                "the steering program of another process has these sockets still"
+                "the steering program of another process still has these sockets"
             }
             Reason::NoMemory => "the kernel has no memory for the steering program",
-            Reason::TooManyLanes => "there are more lanes than the steering program looks at",
+            Reason::TooManyLanes => "there are more lanes than the steering program supports",
             Reason::NoGates => "there are no gates to steer to",
             Reason::NoMigration => {
                 "connections that wait at a gate do not move when it is closed (Linux 5.14)"

@@ -193,8 +193,8 @@ impl fmt::Display for HelloError {
             Reason::Library(error) => write!(out, "{error})"),
             Reason::Name(name) => write!(
                 out,
-                "the client asked for the server name \"{}\", which DNS cannot have: it has to \
-                 send a host name without port and brackets, or none)",
+                "the client asked for the server name \"{}\", which DNS cannot have: it must send \
+                 a host name without a port and brackets, or none)",
                 name.escape_ascii()
             ),
         }

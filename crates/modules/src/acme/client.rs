@@ -83,7 +83,7 @@ impl HttpClient for Client {
             let (head, body) = request.into_parts();
             let (uri, is_post) = (head.uri.clone(), head.method == Method::POST);
             if is_secure && uri.scheme_str() != Some("https") {
-                let why = format!("{uri} is not asked: the authority's directory is an https one");
+                let why = format!("{uri} is not used: the authority's directory uses https");
                 return Err(Error::Other(why.into()));
             }
             let body = match body.collect().await {
@@ -116,7 +116,7 @@ fn check(uri: &Uri, is_post: bool, answer: &own_request::Answer) -> Result<(), E
         Ok(_) if status >= 400 && is_post => Ok(()),
         Ok(problem) if status >= 400 => Err(Error::Api(problem)),
         _ => Err(Error::Other(
-            format!("{uri}: status {status}, and the body is not what authorities send").into(),
+            format!("{uri}: status {status}, and an unexpected body").into(),
         )),
     }
 }

@@ -273,7 +273,7 @@ impl Issuer {
         let wait_s = until_s.saturating_sub(unix_s());
         if wait_s > 0 {
             self.silent_until_s.store(until_s, Relaxed);
-            let what = format_args!("the authority wants not to be asked anything for {wait_s} s");
+            let what = format_args!("the authority asks for a pause of {wait_s} s");
             self.log(&live.log, Level::Notice, what);
         }
     }
@@ -374,7 +374,7 @@ impl Issuer {
         let why = match written {
             Some(Ok(())) => return,
             Some(Err(error)) => error.to_string(),
-            None => "too much other work waits".to_owned(),
+            None => "too much other work is queued".to_owned(),
         };
         let path = path.display();
         let what = format_args!(

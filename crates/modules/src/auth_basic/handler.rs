@@ -232,8 +232,8 @@ fn refused(exchange: &Exchange, user: &[u8], refusal: &PoolRefusal) {
             exchange.log(
                 Level::Error,
                 format_args!(
-                    "user \"{user}\": the password was not checked: {waiting} others wait for \
-                     their check already"
+                    "user \"{user}\": the password was not checked: {waiting} other checks are \
+                     already waiting"
                 ),
             );
         }

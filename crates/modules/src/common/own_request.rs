@@ -58,7 +58,7 @@ impl Failed {
     fn what(self) -> &'static str {
         match self {
             Failed::Sending => "the request could not be sent",
-            Failed::ReadingHead => "no HTTP response came",
+            Failed::ReadingHead => "no HTTP response arrived",
             Failed::ReadingBody => "the response was cut",
         }
     }

@@ -105,7 +105,7 @@ impl Carried {
                         exchange.log(
                             Level::Error,
                             format_args!(
-                                "\"echo_location\" cannot ask \"{name}\": it is not a path"
+                                "\"echo_location\" cannot request \"{name}\": it is not a path"
                             ),
                         );
                         return Err(BodyFailed);

@@ -57,8 +57,7 @@ pub(super) const METRICS: &[Row] = &[
         kind: Kind::Counter,
         unit: "changes",
         labels: &[],
-        help: "Changes of files and caches after which the express lane withdrew what it had of \
-            them.",
+        help: "Changes of files and caches after which the express lane withdrew its responses.",
     },
     Row {
         name: "express_watched_files",

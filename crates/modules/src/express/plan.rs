@@ -226,8 +226,8 @@ fn objects_in(size_bytes: u64) -> usize {
 
 fn wish(view: View<'_>) -> Result<ProgramSettings, ConfError> {
     let Some(interfaces) = view.own("express_interface") else {
-        let message = "\"express\" and \"express_drop\" need \"express_interface\" with the \
-            network interfaces that they are for";
+        let message = "\"express\" and \"express_drop\" need \"express_interface\" with their \
+            network interfaces";
         return Err(view.error(view.span(), message));
     };
     let objects = objects(view)?;

@@ -152,8 +152,8 @@ impl FileWatch {
     fn tell(&self, call: &str, error: &io::Error) {
         if !self.is_told.swap(true, Relaxed) {
             let message = format_args!(
-                "the express lane cannot watch files, {call} failed {}; a changed file is sent \
-                 for up to a second",
+                "the express lane cannot watch files, {call} failed {}; after a change, the old \
+                 file is sent for up to a second",
                 Errno(error)
             );
             self.log.event(Level::Warn, message);

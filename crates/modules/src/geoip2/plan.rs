@@ -106,7 +106,7 @@ fn interval(block: View<'_>) -> Result<Option<Duration>, ConfError> {
             _ => None,
         };
         let seconds = seconds.ok_or_else(|| {
-            let message = "\"auto_reload\" needs one time, of a second at least";
+            let message = "\"auto_reload\" needs one time of at least a second";
             block.error(line.span, message)
         })?;
         found = Some(Duration::from_secs(seconds));

@@ -30,8 +30,8 @@ impl Reloading {
             }
             Some(Err(error)) => {
                 let words = format_args!(
-                    "geoip2 \"{path}\" cannot be read again ({error}), the content read before \
-                     stays in force"
+                    "geoip2 \"{path}\" cannot be read again ({error}), the old content stays in \
+                     use"
                 );
                 self.log.write(Level::Error, None, words);
             }

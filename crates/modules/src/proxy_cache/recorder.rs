@@ -215,7 +215,7 @@ impl Storing {
         let (question, stale) = (&self.question, &stored.variant);
         let update = exchange.upstream.head();
         if !validation::is_about(&stale.head, update) {
-            return self.ask_again(exchange, "something else than is stored");
+            return self.ask_again(exchange, "another response than the stored one");
         }
         let mut head = validation::freshened(&stale.head, update);
         let asked = self.asked(exchange);
@@ -240,7 +240,7 @@ impl Storing {
             bytes: stored.bytes.clone(),
         };
         let Some(verdict) = self.give(exchange, &renewed_or_not, Use::Revalidated) else {
-            return self.ask_again(exchange, "what is stored no longer");
+            return self.ask_again(exchange, "a response that is no longer stored");
         };
         let outcome = match &renewed {
             Ok(_) => FetchOutcome::Stored,
@@ -597,8 +597,8 @@ fn is_label(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"surrogate-key") || name.eq_ignore_ascii_case(b"cache-tag")
 }
 
-/// Whether what the configuration says of a response counts. Where a regular expression came to no
-/// verdict, the values that need it are empty, which could mean that everything may be stored.
+/// Whether the configuration's rules for a response count. If a regular expression reached its
+/// limits, the values that need it are empty, which could mean that everything may be stored.
 fn decided(exchange: &Exchange) -> Result<(), WhyNotStored> {
     if exchange.is_undecided() {
         Err(WhyNotStored::Configured)

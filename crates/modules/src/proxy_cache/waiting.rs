@@ -152,7 +152,7 @@ impl Work for Checking {
                 let path = stored.path().display();
                 exchange.log(
                     Level::Crit,
-                    format_args!("cache file \"{path}\" is broken and is thrown away"),
+                    format_args!("cache file \"{path}\" is damaged and is removed"),
                 );
             }
             let question = &self.question;

@@ -49,7 +49,7 @@ pub(super) enum Function {
     HashedUpstream(UpstreamLists),
     /// The day by the system's clock.
     Today,
-    /// The time by the system's clock, or of GMT, in a form of strftime(3).
+    /// The time by the system's clock, or of GMT, in a format of strftime(3).
     Time {
         is_local: bool,
     },

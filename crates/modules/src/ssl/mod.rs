@@ -66,7 +66,7 @@ const NO_CERTIFICATE: &str =
 
 /// The same error where an issuer would give one.
 const NO_NAME: &str = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive, \
-    and none is ordered: the server has no name of the public DNS";
+    and none is ordered: the server has no public name";
 
 /// What is spoken over TLS where HTTP/2 is not, the best first.
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];

@@ -182,7 +182,7 @@ fn takes_early_data(view: View<'_>) -> bool {
 fn warn_of_ticket_keys<S>(view: View<'_>, builder: &mut Builder<'_, S>) {
     if let Some(entry) = view.nearest("ssl_session_ticket_key") {
         let message = "\"ssl_session_ticket_key\" ignored: with \"ssl_early_data on\" this server \
-                       keeps its sessions itself, so that early data is taken once";
+                       keeps its sessions itself, so that early data is accepted only once";
         builder.warn(view, entry, message);
     }
 }
@@ -204,8 +204,7 @@ fn read_dh_parameters<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result
             &format_args!("(SSL: {why})"),
         ));
     }
-    let message = "\"ssl_dhparam\" has no effect: key exchange by Diffie-Hellman in finite \
-                   fields (DHE) is never used, elliptic curves are";
+    let message = "DHE key exchange is never used, so \"ssl_dhparam\" has no effect";
     builder.warn(view, entry, message);
     Ok(())
 }

@@ -169,8 +169,8 @@ impl NamedGroup {
         {
             let name = &self.name;
             let message = format_args!(
-                "the lines of upstream \"{name}\" have changed: what commands had changed in it \
-                 is forgotten"
+                "the lines of upstream \"{name}\" have changed: the changes that commands had \
+                 made are dropped"
             );
             self.log.event(Level::Notice, message);
         }

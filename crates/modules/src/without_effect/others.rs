@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Row] = table! {
 
 /// Settings of modules whose main directive is refused.
 pub(super) const MODULES: &[Row] = table! {
-    "Checked; takes effect with a module that is not supported yet.";
+    "Checked; without effect, since its module is not supported yet.";
     "upload_progress" => UPLOADS,
     "image_filter" => OFF,
     "image_filter_buffer" => SIZE,

@@ -36,7 +36,7 @@ do instead. It starts nothing and changes nothing.
   --json        : print JSON
   -p PREFIX     : the folder that relative paths start from (default: the folder of FILE)
 
-What the file needs and this machine does not have, or this user may not use, is listed apart.
+Things that the file needs but this machine lacks, or this user may not use, are listed apart.
 The exit status is 0 if the server can start with the file, 1 if it cannot, and 2 if FILE cannot be
 read or the command line is wrong.
 ";
@@ -115,7 +115,7 @@ impl Request {
                 _ => return Err("one file at a time".to_owned()),
             }
         }
-        let file = file.ok_or("which file? For example /etc/nginx/nginx.conf")?;
+        let file = file.ok_or("name a file, for example /etc/nginx/nginx.conf")?;
         Ok(Some(Request {
             file,
             prefix,

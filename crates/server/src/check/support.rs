@@ -82,8 +82,8 @@ const HEAD: &str = "\
 Written by `cargo xtask docs`; do not edit. `turnpike check FILE` shows the same for one file.
 [directives.md](directives.md) describes every directive.
 
-The version of nginx that `-V` names is the newest whose whole list of changes was gone \
-through: all that a
+The version of nginx that `-V` names is the newest whose list of changes was worked through: \
+all that a
 configuration or a client can notice of it is here, or is in the tables below. Of later versions \
 only parts of
 the lists are known, and nothing of those is built yet.

@@ -341,7 +341,7 @@ fn long_option<'a>(
     if !known.contains(&name) {
         let near = nearest(name, known.iter().copied());
         let near = near.map(|near| format!(", did you mean \"--{near}\"?"));
-        let near = near.unwrap_or_else(|| ": --help lists what there is".to_owned());
+        let near = near.unwrap_or_else(|| ": --help lists the options".to_owned());
         return Err(format!("unknown option \"--{name}\"{near}"));
     }
     if attached {
@@ -497,7 +497,7 @@ const JSON_HELP: &str = "  --json             : print the answer as JSON, for pr
 
 /// The option of `status`.
 const READY_HELP: &str =
-    "  --ready            : fail unless the server takes requests, as while it drains\n";
+    "  --ready            : fail unless the server takes requests; it does not while it drains\n";
 
 /// The option of `drain`.
 const WAIT_HELP: &str = "  --wait             : return when the server has ended\n";
@@ -677,7 +677,7 @@ mod tests {
             ),
             (
                 &["status", "--nothing-like-it"],
-                "unknown option \"--nothing-like-it\": --help lists what there is",
+                "unknown option \"--nothing-like-it\": --help lists the options",
             ),
             (
                 &["upgrade", "--binary"],

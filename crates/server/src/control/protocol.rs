@@ -115,8 +115,7 @@ pub(crate) const VERBS: &[Verb] = &[
         Home::Serving,
         "certificates",
         "",
-        "Lists the certificates in use with the days that they are valid for, the first to expire \
-         first.",
+        "Lists the certificates in use and their remaining days, the first to expire first.",
     ),
     verb(
         Home::Serving,

@@ -173,7 +173,8 @@ pub(crate) static OTHERS: &[Advice] = &[
     advice(
         "set_misc",
         &["set_consistent_hashed_upstream"],
-        "The module has it no more. Use set_hashed_upstream, or hash with consistent in upstream.",
+        "The module no longer has it. Use set_hashed_upstream, or hash with consistent in \
+         upstream.",
     ),
     advice(
         "Angie: live activity",

@@ -190,10 +190,10 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "name ...",
         summary: "Puts the values of these environment variables in place of `${NAME}` in \
             arguments of all directives but `include`. A value is a part of one word: it cannot \
-            end a directive, and one with a dollar sign or a control character is refused, as is a \
-            name that is not set, or that is a variable in any case of letters. A reload keeps the \
-            values of the start. `-T` and messages about the configuration show the name. Under \
-            nginx's name there is no such directive.",
+            end a directive, and one with a dollar sign or a control character is refused, as is \
+            a name that is not set, or that is also a variable, in upper or lower case. A reload \
+            keeps the values of the start. `-T` and messages about the configuration show the \
+            name. Under nginx's name, the directive does not exist.",
         repeat: Repeat::Many,
         ..once("env_subst", MAIN, Arguments::at_least(1), Value::Custom)
     },

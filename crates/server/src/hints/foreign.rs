@@ -73,7 +73,7 @@ pub(super) fn hint(configuration: &Configuration) -> Option<String> {
     let language = LANGUAGES.iter().find(is_in)?;
     let (file, server) = (language.file, language.server);
     Some(format!(
-        "; this looks like {file}: give it to {server}, or write what it says in nginx's language \
+        "; this looks like {file}: give it to {server}, or rewrite it in nginx's language \
          (docs/cookbook.md has examples)"
     ))
 }

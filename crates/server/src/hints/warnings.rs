@@ -34,7 +34,7 @@ fn letters<'a>(directive: &str, arguments: &'a [Word]) -> Option<(&'a Word, Stri
     if let Some(word) = plain().find(|word| word.text.starts_with(TYPOGRAPHIC)) {
         let text = &word.text;
         let message = format!(
-            "the typographic quotes of {text} are letters of the value: write straight ones (\")"
+            "the typographic quotes of {text} are part of the value: write straight ones (\")"
         );
         return Some((word, message));
     }
@@ -43,14 +43,14 @@ fn letters<'a>(directive: &str, arguments: &'a [Word]) -> Option<(&'a Word, Stri
     {
         let text = &word.text;
         let message =
-            format!("the comma in \"{text}\" is a letter of the name: spaces separate names");
+            format!("the comma in \"{text}\" is part of the name: separate names by spaces");
         return Some((word, message));
     }
     if matches!(directive, "add_header" | "add_trailer" | "proxy_set_header")
         && let Some(word) = plain().next().filter(|word| word.text.ends_with(':'))
     {
         let text = &word.text;
-        let message = format!("the colon in \"{text}\" is a letter of the name: leave it out");
+        let message = format!("the colon in \"{text}\" is part of the name: leave it out");
         return Some((word, message));
     }
     None
@@ -89,6 +89,6 @@ fn socket(directive: &Directive) -> Option<String> {
     let path = address.strip_prefix("unix:")?.split(':').next()?;
     let is_missing = !path.contains('$') && !Path::new(path).exists();
     is_missing.then(|| {
-        format!("nobody listens at \"unix:{path}\" yet: requests get 502 until somebody does")
+        format!("no program listens on \"unix:{path}\" yet: requests get 502 until a program does")
     })
 }

@@ -178,7 +178,7 @@ impl LaneService {
             Ok(held) => self.held = Some(Arc::new(held)),
             Err(error) => generation.error_log.event(
                 Level::Warn,
-                format_args!("what commands change ends with the process: mmap() failed ({error})"),
+                format_args!("changes by commands end with the process: mmap() failed ({error})"),
             ),
         }
     }

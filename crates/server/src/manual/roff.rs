@@ -26,7 +26,8 @@ pub(super) fn server() -> String {
     page.push_str(&text(
         "Turnpike serves files, passes requests to other servers and caches their responses. \
          Without a subcommand it starts the server. Its configuration is an nginx.conf, which \
-         turnpike.conf(5) describes. `turnpike check FILE` says what of an existing file works.",
+         turnpike.conf(5) describes. `turnpike check FILE` shows which directives of an existing \
+         file work.",
     ));
     page.push_str(".SH OPTIONS\n");
     options(&mut page, &super::server_options());
@@ -78,7 +79,7 @@ const FILES: &[(&str, &str)] = &[
     ("/var/cache/turnpike/", "Temporary files and caches."),
     (
         "/var/lib/turnpike/",
-        "What must be kept, such as certificates of ACME.",
+        "Data to keep, such as ACME certificates.",
     ),
     ("/run/turnpike/turnpike.pid", "The master's process ID."),
     ("/usr/share/turnpike/", "Where relative paths begin."),

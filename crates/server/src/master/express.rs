@@ -159,7 +159,7 @@ impl Express {
                 Level::Warn,
                 format_args!(
                     "\"express_interface\", \"express_mode\", \"express_objects\" and \
-                     \"express_memory\" stay as they are until the server is started anew"
+                     \"express_memory\" keep their values until the server is restarted"
                 ),
             );
         }

@@ -145,8 +145,8 @@ fn greeting(site: &SiteOptions, state: &StateFolder) -> String {
     }
     if site.is_public() {
         text.push_str(
-            "turnpike: the certificate is ordered from Let's Encrypt, whose terms you accept by \
-             this: https://letsencrypt.org/repository/\n",
+            "turnpike: the certificate is ordered from Let's Encrypt, whose terms you thereby \
+             accept: https://letsencrypt.org/repository/\n",
         );
     }
     text

@@ -16,8 +16,8 @@ use crate::standard_error::write_standard_error;
 pub(crate) const HELP: &str = "\
 Usage: turnpike password USER
 
-Asks for a password, unseen, or reads it from standard input, and prints the line USER:HASH for a
-file of auth_basic_user_file (SHA-512, as openssl passwd -6 writes it).
+Asks for a password without showing it, or reads it from standard input, and prints the line
+USER:HASH for a file of auth_basic_user_file (SHA-512, as openssl passwd -6 writes it).
 
   turnpike password alice >> /etc/turnpike/users
 ";

@@ -157,7 +157,7 @@ const MISTAKES: &[(&[&str], &str)] = &[
     (&["serve", "--listen"], "option \"--listen\" needs a value"),
     (
         &["serve", "--listen", "70000"],
-        "\"70000\" is no address: write PORT, ADDRESS or ADDRESS:PORT",
+        "\"70000\" is not an address: write PORT, ADDRESS or ADDRESS:PORT",
     ),
     (
         &["serve", "--https", "a b;"],
@@ -172,22 +172,21 @@ const MISTAKES: &[(&[&str], &str)] = &[
             "8443",
             "/tmp",
         ],
-        "a public name needs ports 80 and 443, where the authority looks for it: give the address \
-         without a port",
+        "a public name needs ports 80 and 443, where the authority checks it: leave the port out",
     ),
     (
         &["proxy", "8080"],
-        "name where clients come and the application: turnpike proxy FROM TO...",
+        "name the address for clients and the application: turnpike proxy FROM TO...",
     ),
     (
         &["proxy", "8080", "a b"],
-        "\"a b\" is no application: write PORT, HOST:PORT, http://HOST:PORT, https://HOST or \
+        "\"a b\" is not an application: write PORT, HOST:PORT, http://HOST:PORT, https://HOST or \
          unix:SOCKET",
     ),
     (
         &["proxy", "8080", "3000;return"],
-        "\"3000;return\" is no application: write PORT, HOST:PORT, http://HOST:PORT, https://HOST \
-         or unix:SOCKET",
+        "\"3000;return\" is not an application: write PORT, HOST:PORT, http://HOST:PORT, \
+         https://HOST or unix:SOCKET",
     ),
     (
         &["proxy", "8080", "3000", "https://a.example.com"],

@@ -22,14 +22,14 @@ pub(crate) const SERVE_HELP: &str = "\
 Usage: turnpike serve [OPTION...] [DIR]
 
 Serves the files of a folder (the current one if none is named) on http://127.0.0.1:8080/ until
-Ctrl+C. Files and folders whose name begins with a dot are hidden, .well-known aside.
+Ctrl+C. Files and folders whose name begins with a dot are hidden, except .well-known.
 
 Options:
   --list           : show a list of the files where a folder has no index.html
   --listen ADDRESS : listen at this PORT, ADDRESS or ADDRESS:PORT, for example 0.0.0.0:80
   --https HOST     : serve HTTPS under this name: a public one with a certificate of Let's Encrypt
                      on ports 80 and 443 of all addresses; localhost and others with one of its own
-  --print          : print the nginx.conf that this amounts to, and exit
+  --print          : print the equivalent nginx.conf, and exit
 ";
 
 /// What `turnpike proxy --help` says.
@@ -43,7 +43,7 @@ PORT, HOST:PORT, http://HOST:PORT, https://HOST or unix:SOCKET.
 Options:
   --https HOST     : serve HTTPS under this name: a public one with a certificate of Let's Encrypt
                      on ports 80 and 443 of all addresses; localhost and others with one of its own
-  --print          : print the nginx.conf that this amounts to, and exit
+  --print          : print the equivalent nginx.conf, and exit
 ";
 
 /// What `turnpike php --help` says.
@@ -51,14 +51,14 @@ pub(crate) const PHP_HELP: &str = "\
 Usage: turnpike php [OPTION...] DIR
 
 Serves the PHP application of a folder through php-fpm on http://127.0.0.1:8080/ until Ctrl+C.
-Paths without a file go to index.php. Names that begin with a dot are hidden, .well-known aside.
+Paths without a file go to index.php. Names that begin with a dot are hidden, except .well-known.
 
 Options:
   --fpm ADDRESS    : the socket of php-fpm, as HOST:PORT or PATH (default: the one in /run/php)
   --listen ADDRESS : listen at this PORT, ADDRESS or ADDRESS:PORT, for example 0.0.0.0:80
   --https HOST     : serve HTTPS under this name: a public one with a certificate of Let's Encrypt
                      on ports 80 and 443 of all addresses; localhost and others with one of its own
-  --print          : print the nginx.conf that this amounts to, and exit
+  --print          : print the equivalent nginx.conf, and exit
 ";
 
 /// What a command line asks for.
@@ -209,7 +209,7 @@ pub(super) fn proxy(arguments: &[OsString]) -> Result<SiteOptions, String> {
     let mut sorted = sort(arguments, &["--https", "--print"])?;
     if sorted.free.len() < 2 {
         return Err(
-            "name where clients come and the application: turnpike proxy FROM TO...".into(),
+            "name the address for clients and the application: turnpike proxy FROM TO...".into(),
         );
     }
     let from = text(&sorted.free.remove(0))?;
@@ -242,9 +242,9 @@ fn site(kind: Kind, sorted: Sorted) -> Result<SiteOptions, String> {
     let has_port = site.listen.is_some_and(|listen| listen.port.is_some());
     if site.is_public() && has_port {
         Err(
-            "a public name needs ports 80 and 443, where the authority looks for it: give the \
-         address without a port"
-                .to_owned(),
+            "a public name needs ports 80 and 443, where the authority checks it: leave the port \
+             out"
+            .to_owned(),
         )
     } else {
         Ok(site)
@@ -310,8 +310,9 @@ fn listen(word: &str) -> Result<Listen, String> {
         let bare = named.trim_start_matches('[').trim_end_matches(']');
         bare.parse().ok().map(|address| (address, None))
     };
-    let (address, port) = found
-        .ok_or_else(|| format!("\"{word}\" is no address: write PORT, ADDRESS or ADDRESS:PORT"))?;
+    let (address, port) = found.ok_or_else(|| {
+        format!("\"{word}\" is not an address: write PORT, ADDRESS or ADDRESS:PORT")
+    })?;
     Ok(Listen { address, port })
 }
 
@@ -331,8 +332,8 @@ fn host(word: &str) -> Result<String, String> {
 fn upstream(word: &str) -> Result<Upstream, String> {
     let wrong = || {
         format!(
-            "\"{word}\" is no application: write PORT, HOST:PORT, http://HOST:PORT, https://HOST \
-             or unix:SOCKET"
+            "\"{word}\" is not an application: write PORT, HOST:PORT, http://HOST:PORT, \
+             https://HOST or unix:SOCKET"
         )
     };
     if word.starts_with("unix:/") {

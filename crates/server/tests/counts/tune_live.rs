@@ -160,11 +160,11 @@ const KILLED: &str = r#"
 const KILLED_WITH_WATCHDOG: &str = r#"
     kill -9 $(pgrep -P $climber -f 'tune guard') $climber
     wait $climber 2> /dev/null
-    $TUNE tune status --state $STATE/journal | grep -o 'It was broken off'
+    $TUNE tune status --state $STATE/journal | grep -o 'It was interrupted'
     $TUNE tune $climb > $STATE/again 2> $STATE/errors &
     climber=$!
     await grep -qs 'this load comes on top' $STATE/again
-    grep -o 'The last run was broken off\|the server was told to reload' $STATE/again
+    grep -o 'The last run was interrupted\|the server was told to reload' $STATE/again
     await is_changed
     kill -INT $climber
     wait $climber
@@ -201,7 +201,7 @@ fn what_a_climb_on_a_live_server_has_left_the_next_one_puts_back() {
         return;
     }
     let text = format!("{START}{CHANGED}{KILLED_WITH_WATCHDOG}");
-    let expected = "It was broken off\nThe last run was broken off\n\
+    let expected = "It was interrupted\nThe last run was interrupted\n\
                     the server was told to reload\nended with 2\n\
                     turnpike tune: interrupted; everything is put back\nserves\n\
                     Nothing is changed.\n";

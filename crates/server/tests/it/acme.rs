@@ -172,14 +172,14 @@ const INTERRUPTED: &[Interrupted] = &[
         500,
         "Retry-After: 3000000\r\n",
         "",
-        "/orders: status 500, and the body is not what authorities send; the next try is in 604800",
+        "/orders: status 500, and an unexpected body; the next try is in 604800",
     ),
     (
         "finalize",
         429,
         "Retry-After: 900\r\n",
         "<html></html>",
-        "/finalize/0: status 429, and the body is not what authorities send; the next try is in \
+        "/finalize/0: status 429, and an unexpected body; the next try is in \
          900 s",
     ),
     (
@@ -187,7 +187,7 @@ const INTERRUPTED: &[Interrupted] = &[
         200,
         "",
         "<html></html>",
-        "/directory: status 200, and the body is not what authorities send; the next try is in \
+        "/directory: status 200, and an unexpected body; the next try is in \
          60 s",
     ),
     (
@@ -195,7 +195,7 @@ const INTERRUPTED: &[Interrupted] = &[
         503,
         "",
         "<html></html>",
-        "/order/0: status 503, and the body is not what authorities send; the next try is in 60 s",
+        "/order/0: status 503, and an unexpected body; the next try is in 60 s",
     ),
 ];
 
@@ -218,7 +218,7 @@ fn an_authority_that_is_unavailable_is_asked_nothing() {
         let authority = Authority::start();
         authority.answer_instead(place, 503, "Retry-After: 3600\r\n", "<html></html>");
         let mut server = start(&authority, &["a.test", "b.test"]);
-        let text = "the authority wants not to be asked anything for 3600 s";
+        let text = "the authority asks for a pause of 3600 s";
         server.wait_for_log("error.log", text);
         // Nor after a reload.
         server.write_configuration(&configuration(&authority, &["a.test", "c.test"]));
@@ -253,7 +253,7 @@ fn what_an_authority_must_not_say_is_refused() {
         }}"
     );
     let server = tls::start(&keys, &http);
-    let text = "/nonce is not asked: the authority's directory is an https one";
+    let text = "/nonce is not used: the authority's directory uses https";
     server.wait_for_log("error.log", text);
 }
 
@@ -337,7 +337,7 @@ fn a_secure_server_without_a_public_name_is_named_by_the_test() {
         let output = crate::support::turnpike(&folder.arguments(&["-t"]));
         let shown = crate::support::stderr(&output);
         let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive, \
-                       and none is ordered: the server has no name of the public DNS in ";
+                       and none is ordered: the server has no public name in ";
         assert!(shown.contains(message), "{names}: {shown}");
         assert!(shown.contains("nginx.conf:3\n"), "{names}: {shown}");
     }

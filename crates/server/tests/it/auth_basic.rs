@@ -204,7 +204,7 @@ fn a_check_beyond_the_queue_is_refused_and_logged() {
     assert!(!peers.iter().any(has_answer), "all others wait");
     server.wait_for_log(
         "error.log",
-        "user \"heavy\": the password was not checked: 128 others wait for their check already",
+        "user \"heavy\": the password was not checked: 128 other checks are already waiting",
     );
     assert_eq!(
         server.connect().round(&known).status,

@@ -189,7 +189,7 @@ pub(crate) fn row_of(name: &str) -> Option<&'static AnnotationRow> {
 fn unknown(name: &str) -> String {
     let names = ANNOTATIONS.iter().map(|row| row.name);
     match did_you_mean(name, names) {
-        Some(hint) => format!("nothing is known by the annotation {name}{hint}"),
-        None => format!("nothing is known by the annotation {name}"),
+        Some(hint) => format!("there is no annotation {name}{hint}"),
+        None => format!("there is no annotation {name}"),
     }
 }

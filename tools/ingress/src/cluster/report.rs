@@ -94,7 +94,7 @@ impl Reporter {
         };
         if error != self.last_error {
             if let Some(error) = &error {
-                eprintln!("the last good configuration serves on: {error}");
+                eprintln!("the last good configuration stays in use: {error}");
             }
             self.last_error.clone_from(&error);
         }

@@ -225,7 +225,10 @@ fn attached(
             && takes_namespace(objects, own, state.listener, route)
     });
     if listeners.is_empty() {
-        let text = format!("no listener of Gateway {name} takes routes of this kind and namespace");
+        let text = format!(
+            "no listener of Gateway {name} accepts routes of this kind and \
+            namespace"
+        );
         return Err(Reason::new("NotAllowedByListeners", text));
     }
     let attached = listeners

@@ -77,7 +77,10 @@ fn look_at<'a>(
             && targets(other).any(|theirs| targets(policy).any(|own| own == theirs))
     });
     if let Some(older) = older {
-        let text = format!("its Service is {}'s, which is older", older.metadata.name);
+        let text = format!(
+            "its Service belongs to {}, which is older",
+            older.metadata.name
+        );
         accepted = Err(Reason::new("Conflicted", text));
     }
     PolicyState {
@@ -115,7 +118,7 @@ pub(crate) fn authorities(objects: &Objects, policy: &BackendTlsPolicy) -> Resul
         let kind = reference.kind.as_deref().unwrap_or("ConfigMap");
         let group = reference.group.as_deref().unwrap_or_default();
         if (group, kind) != ("", "ConfigMap") {
-            let text = format!("authorities of kind {kind} are not known");
+            let text = format!("CAs of kind {kind} are not known");
             return Err(Reason::new("InvalidKind", text));
         }
         let key = (policy.metadata.namespace.clone(), reference.name.clone());
@@ -124,7 +127,7 @@ pub(crate) fn authorities(objects: &Objects, policy: &BackendTlsPolicy) -> Resul
             let text = format!("ConfigMap {}/{}: {text}", key.0, key.1);
             Reason::new("InvalidCACertificateRef", text)
         };
-        let map = map.ok_or_else(|| wrong("it is not there"))?;
+        let map = map.ok_or_else(|| wrong("it does not exist"))?;
         let data = map.data.as_ref();
         let text = data.and_then(|data| data.get("ca.crt"));
         let text = text.ok_or_else(|| wrong("it has no key ca.crt"))?;

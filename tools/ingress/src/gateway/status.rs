@@ -198,7 +198,7 @@ impl Scribe<'_> {
         let listener = state.listener;
         let is_placed = container_port(self.objects, self.options, gateway, listener).is_some();
         let programmed = if !state.is_served() || state.resolved.is_err() {
-            (false, Reason::new("Invalid", "other conditions say why"))
+            (false, Reason::new("Invalid", "see the other conditions"))
         } else if is_placed {
             met("Programmed")
         } else {
@@ -267,7 +267,7 @@ impl Scribe<'_> {
             let accepted = match &parent.attached {
                 Err(reason) => (false, reason.clone()),
                 Ok(_) if is_refused => {
-                    let text = "the server refuses what comes of it: an event says why";
+                    let text = "the server refuses its configuration: see the event";
                     (false, Reason::new("UnsupportedValue", text))
                 }
                 Ok(_) => met("Accepted"),

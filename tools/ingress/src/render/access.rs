@@ -31,7 +31,7 @@ impl Renderer<'_> {
             Ok((other.to_owned(), name.to_owned()))
         } else {
             Err(format!(
-                "{text} is another namespace's; the administrator can set \
+                "{text} belongs to another namespace; the administrator can set \
              allow-cross-namespace-resources"
             ))
         }

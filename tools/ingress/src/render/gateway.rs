@@ -208,7 +208,7 @@ impl Renderer<'_> {
             Some(method) if method.is_object() => {
                 conditions.push(("$uri".to_owned(), grpc_pattern(method)?));
             }
-            Some(_) => return Err("a method is not good".to_owned()),
+            Some(_) => return Err("a method is invalid".to_owned()),
             None => {}
         }
         for (values, prefix) in [
@@ -324,7 +324,7 @@ impl Renderer<'_> {
         let is_none = time.trim_end_matches(|unit: char| unit.is_ascii_alphabetic()) == "0";
         let time = if is_none { UNLIMITED } else { time };
         if !only(time, "") {
-            let error = format!("timeout \"{}\" is no time", time.escape_debug());
+            let error = format!("timeout \"{}\" is not a time", time.escape_debug());
             self.find(owner, Level::LeftOut, error);
             return;
         }
@@ -397,7 +397,7 @@ impl Renderer<'_> {
         checked(policy).map_err(|reason| named(&reason.text))?;
         let host = policy.spec.validation.hostname.as_str();
         if host.is_empty() || !only(host, ".-") {
-            return Err(named("its hostname is no name"));
+            return Err(named("its hostname is not a name"));
         }
         let file = format!(
             "{}_{}.backend-ca.pem",
@@ -484,7 +484,7 @@ fn gateway_subject(gateway: &Gateway) -> Subject {
 
 fn path_pattern(path: &Value) -> Result<String, String> {
     if !path.value.starts_with('/') || path.value.chars().any(char::is_control) {
-        return Err(format!("\"{}\" is no path", path.value.escape_debug()));
+        return Err(format!("\"{}\" is not a path", path.value.escape_debug()));
     }
     Ok(match path.kind.as_deref().unwrap_or("PathPrefix") {
         "Exact" => format!("^{}$", escaped(&path.value)),

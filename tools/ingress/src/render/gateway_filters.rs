@@ -218,7 +218,7 @@ pub(super) fn filtered(filters: &[Filter]) -> Result<Filtered, String> {
     let mut seen = BTreeSet::new();
     for filter in filters {
         if !seen.insert(filter.kind.as_str()) && filter.kind != "RequestMirror" {
-            return Err(format!("filter {} is there twice", filter.kind));
+            return Err(format!("filter {} is given twice", filter.kind));
         }
         match filter.kind.as_str() {
             "RequestHeaderModifier" => filtered.request = filter.request_header_modifier.clone(),
@@ -238,7 +238,7 @@ pub(super) fn filtered(filters: &[Filter]) -> Result<Filtered, String> {
             .map(|field| &field.name);
         for name in names.chain(&modifier.remove) {
             if name.is_empty() || !only(name, "-_") {
-                return Err(format!("\"{}\" is no field", name.escape_debug()));
+                return Err(format!("\"{}\" is not a field", name.escape_debug()));
             }
         }
         let mut values = modifier.set.iter().chain(&modifier.add);
@@ -250,7 +250,7 @@ pub(super) fn filtered(filters: &[Filter]) -> Result<Filtered, String> {
     if only(host, ".-") {
         Ok(filtered)
     } else {
-        Err("the host of URLRewrite is no name".to_owned())
+        Err("the host of URLRewrite is not a name".to_owned())
     }
 }
 
@@ -301,11 +301,14 @@ fn checked_cors(cors: &Cors) -> Result<Cors, String> {
     ];
     let mut names = names.into_iter().flatten();
     if let Some(name) = names.find(|name| *name != "*" && !only(name, "-_")) {
-        return Err(format!("CORS: \"{}\" is no name", name.escape_debug()));
+        return Err(format!("CORS: \"{}\" is not a name", name.escape_debug()));
     }
     let mut origins = cors.allow_origins.iter();
     if let Some(origin) = origins.find(|origin| !only(origin, "-_.:/*")) {
-        return Err(format!("CORS: \"{}\" is no origin", origin.escape_debug()));
+        return Err(format!(
+            "CORS: \"{}\" is not an origin",
+            origin.escape_debug()
+        ));
     }
     Ok(cors.clone())
 }

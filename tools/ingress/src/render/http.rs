@@ -502,7 +502,7 @@ impl Renderer<'_> {
     /// The header fields of a ConfigMap that is named by `namespace/name`.
     ///
     /// # Errors
-    /// It is missing, or has what is no header field.
+    /// It is missing, or has what is not a header field.
     pub(super) fn entries(&self, named: &str) -> Result<Vec<(String, String)>, String> {
         let (namespace, name) = named.split_once('/').unwrap_or(("default", named));
         let key = (namespace.to_owned(), name.to_owned());
@@ -514,7 +514,7 @@ impl Renderer<'_> {
             let is_name = !field.is_empty() && crate::values::only(field, "-_");
             if !is_name || value.chars().any(char::is_control) {
                 return Err(format!(
-                    "\"{}\" of ConfigMap {namespace}/{name} is no header field",
+                    "\"{}\" of ConfigMap {namespace}/{name} is not a header field",
                     field.escape_debug()
                 ));
             }

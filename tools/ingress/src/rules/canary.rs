@@ -42,7 +42,10 @@ pub(super) fn merge(
                 .as_ref()
                 .is_some_and(|main| main.namespace != tenant.namespace);
             if is_foreign {
-                leave_out(format!("{host}{written} is another namespace's"), false);
+                leave_out(
+                    format!("{host}{written} belongs to another namespace"),
+                    false,
+                );
             } else if location.port.as_ref() == Some(&port) {
                 let text = format!("{host}{written}: the Service is the main one already");
                 leave_out(text, false);

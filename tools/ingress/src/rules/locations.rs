@@ -40,7 +40,7 @@ impl Match {
 pub(super) fn check(ingress: &Ingress, settings: &Settings) -> Result<(), String> {
     for (host, paths) in hosts(ingress) {
         if !is_host(&host) {
-            return Err(format!("\"{}\" is no host name", host.escape_debug()));
+            return Err(format!("\"{}\" is not a host name", host.escape_debug()));
         }
         for path in paths {
             let text = path.path.as_deref().unwrap_or("/");

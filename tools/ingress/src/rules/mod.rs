@@ -309,9 +309,9 @@ fn add_servers(
             _ => findings.push(Finding {
                 subject: entry.tenant.subject.clone(),
                 level: Level::LeftOut,
-                text: "the requests that no rule is for are another Ingress' already, or are \
-                       switched off"
-                    .to_owned(),
+                text: "requests without a rule already belong to another Ingress, or are switched \
+                    off"
+                .to_owned(),
                 awaits_other: false,
             }),
         }
@@ -364,7 +364,7 @@ fn add_paths(
                 findings.push(Finding {
                     subject: tenant.subject.clone(),
                     level: Level::LeftOut,
-                    text: format!("{host}: a backend that is no Service cannot be served"),
+                    text: format!("{host}: a backend must be a Service"),
                     awaits_other: false,
                 });
                 continue;
@@ -384,7 +384,7 @@ fn add_paths(
                 findings.push(Finding {
                     subject: tenant.subject.clone(),
                     level: Level::LeftOut,
-                    text: format!("{host}{written} is {owner}'s, which is older"),
+                    text: format!("{host}{written} belongs to {owner}, which is older"),
                     awaits_other: false,
                 });
             }

@@ -127,7 +127,7 @@ impl Settings {
 fn unknown(name: &str) -> String {
     let names = SETTINGS.iter().map(|row| row.name);
     match did_you_mean(name, names) {
-        Some(hint) => format!("nothing is known by the key {name}{hint}"),
-        None => format!("nothing is known by the key {name}"),
+        Some(hint) => format!("there is no key {name}{hint}"),
+        None => format!("there is no key {name}"),
     }
 }

@@ -159,7 +159,7 @@ fn check_captures(word: &str) -> Result<(), String> {
 fn check_variable(variable: &str) -> Result<(), String> {
     let bare = variable.replace(['{', '}'], "");
     if RESERVED.contains(&bare.as_str()) || bare.starts_with(OWN_PREFIX) {
-        Err(format!("the variable {variable} is the controller's"))
+        Err(format!("the variable {variable} belongs to the controller"))
     } else {
         Ok(())
     }

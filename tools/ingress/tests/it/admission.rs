@@ -82,7 +82,7 @@ const NEW: &[(&str, &str, &str, &str)] = &[
         "theirs.test",
         "",
         "Prefix /a one",
-        "theirs.test/a is Ingress other/theirs's, which is older",
+        "theirs.test/a belongs to Ingress other/theirs, which is older",
     ),
     (
         "mine.test",
@@ -100,9 +100,9 @@ const NEW: &[(&str, &str, &str, &str)] = &[
         "theirs.test",
         "canary: \"true\"\ncanary-weight: \"10\"",
         "Prefix /a one",
-        "theirs.test/a is another namespace's",
+        "theirs.test/a belongs to another namespace",
     ),
-    ("a b", "", "Prefix / one", "\"a b\" is no host name"),
+    ("a b", "", "Prefix / one", "\"a b\" is not a host name"),
     ("new.test", "", "Prefix /a\"b one", "ImplementationSpecific"),
     (
         "new.test",
@@ -202,8 +202,8 @@ fn an_older_ingress_cannot_take_what_a_younger_one_has() {
     check(
         "another's path",
         &response,
-        "it would take from another: Ingress other/theirs: left out: theirs.test/a is Ingress \
-         default/mine's, which is older",
+        "it would take a path from another Ingress: Ingress other/theirs: left out: \
+         theirs.test/a belongs to Ingress default/mine, which is older",
     );
     let new = object(&dated(
         &ingress("mine", "mine.test", "", "Prefix /more one"),
@@ -277,6 +277,9 @@ fn other_objects_are_taken_and_broken_ones_are_not() {
     assert!(answer.contains("\"allowed\":true"), "{answer}");
     for text in ["", "{}", "[]", "{\"request\": 7}", "\u{0}"] {
         let error = review(&mut objects, &options, text.as_bytes()).unwrap_err();
-        assert!(error.starts_with("this is no AdmissionReview: "), "{error}");
+        assert!(
+            error.starts_with("this is not an AdmissionReview: "),
+            "{error}"
+        );
     }
 }

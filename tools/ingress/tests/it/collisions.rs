@@ -104,13 +104,13 @@ const ODD: &[(&str, &str)] = &[
     (
         "kind: Ingress\nmetadata: {name: odd}\nspec: {ingressClassName: nginx, \
          rules: [{host: \"a b\"}]}",
-        "\"a b\" is no host name",
+        "\"a b\" is not a host name",
     ),
     (
         "kind: Ingress\nmetadata: {name: odd, annotations: {\
          nginx.ingress.kubernetes.io/rewrit-target: /}}\n\
          spec: {defaultBackend: {service: {name: one, port: {number: 80}}}}",
-        "nothing is known by the annotation rewrit-target, did you mean \"rewrite-target\"?",
+        "there is no annotation rewrit-target, did you mean \"rewrite-target\"?",
     ),
 ];
 

@@ -295,7 +295,7 @@ fn routes_are_matched_by_the_specification() {
 
 /// Routes that cannot be served as they are, and words of the finding.
 const ODD: &[(&str, &str)] = &[
-    ("[{matches: [{path: {value: 'a'}}]}]", "\"a\" is no path"),
+    ("[{matches: [{path: {value: 'a'}}]}]", "\"a\" is not a path"),
     (
         "[{matches: [{path: {type: Odd, value: /a}}]}]",
         "a path of type Odd is not served",
@@ -312,10 +312,13 @@ const ODD: &[(&str, &str)] = &[
         "[{matches: [{path: {type: RegularExpression, value: '/('}}]}]",
         "the server refuses it",
     ),
-    ("[{matches: [{path: {value: \"/a\\n}\"}}]}]", "is no path"),
+    (
+        "[{matches: [{path: {value: \"/a\\n}\"}}]}]",
+        "is not a path",
+    ),
     (
         "[{filters: [{type: RequestHeaderModifier, requestHeaderModifier: {remove: ['a;b']}}]}]",
-        "\"a;b\" is no field",
+        "\"a;b\" is not a field",
     ),
 ];
 

@@ -1,5 +1,5 @@
 //! An attack by tenants on a running controller: more than a hundred hostile manifests of one
-//! namespace. Each gets an event, the last good configuration serves on, and the routes of
+//! namespace. Each gets an event, the last good configuration stays in use, and the routes of
 //! another namespace stay as they were, under endpoints that flap as well.
 
 use turnpike_testkit::{ports, wait_for};
@@ -29,12 +29,12 @@ const INGRESSES: &[(&str, &str, &str, &str)] = &[
         "Exact /deep one",
         "good.test/deep is Ingress victim/good's",
     ),
-    ("a b", "", "Prefix / one", "\"a b\" is no host name"),
-    ("a;b", "", "Prefix / one", "is no host name"),
-    ("a{b", "", "Prefix / one", "is no host name"),
-    ("*", "", "Prefix / one", "is no host name"),
-    ("*.*.test", "", "Prefix / one", "is no host name"),
-    ("~^good.test$", "", "Prefix / one", "is no host name"),
+    ("a b", "", "Prefix / one", "\"a b\" is not a host name"),
+    ("a;b", "", "Prefix / one", "is not a host name"),
+    ("a{b", "", "Prefix / one", "is not a host name"),
+    ("*", "", "Prefix / one", "is not a host name"),
+    ("*.*.test", "", "Prefix / one", "is not a host name"),
+    ("~^good.test$", "", "Prefix / one", "is not a host name"),
     (
         "NAME.test",
         "server-alias: good.test",
@@ -69,7 +69,7 @@ const INGRESSES: &[(&str, &str, &str, &str)] = &[
         "NAME.test",
         "no-such: x",
         "Prefix / one",
-        "nothing is known by the annotation no-such",
+        "there is no annotation no-such",
     ),
     (
         "NAME.test",
@@ -198,7 +198,7 @@ const OBJECTS: &[(&str, &str)] = &[
         "kind: HTTPRoute\nmetadata: {name: NAME, namespace: evil}\nspec: {parentRefs: [{name: \
          outer, namespace: victim}], hostnames: [good.test], rules: [{backendRefs: [{name: one, \
          port: 80}]}]}",
-        "takes routes of this kind and namespace",
+        "accepts routes of this kind and namespace",
     ),
 ];
 

@@ -125,8 +125,8 @@ pub(super) fn notes(study: &Study, summary: &Summary) -> Vec<String> {
     if summary.header.shared_cpus {
         notes.push(
             "Driver and server share CPUs. Ratios of rates at full speed are ratios of the whole \
-             machine's work for a request, the driver's part included, so they understate what \
-             the servers differ by."
+             machine's work for a request, the driver's part included, so they understate the \
+             differences."
                 .to_owned(),
         );
     }

@@ -67,7 +67,7 @@ fn a_study_that_describes_no_single_server_is_refused() {
     let cases = [
         (
             format!("{RIGHT}{contender}"),
-            "one [[contender]] is wanted, without an origin in t.toml:1",
+            "the study needs one [[contender]], without an origin in t.toml:1",
         ),
         (
             RIGHT.replace("name = \"long\", set", "name = \"long\", sysctl"),
@@ -78,7 +78,7 @@ fn a_study_that_describes_no_single_server_is_refused() {
                 "set = { queue = \"16\" }",
                 "set = { queue = \"16\" }, sysctl = { a = \"1\" }",
             ),
-            "levels that only set values are wanted in t.toml:27",
+            "the study needs levels that only set values in t.toml:27",
         ),
     ];
     for (text, expected) in cases {

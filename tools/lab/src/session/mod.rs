@@ -94,7 +94,7 @@ pub(crate) fn run(wish: &SessionOptions) -> Result<PathBuf, LabError> {
     if let Err(error) = result {
         let planned = session.cases.len() * session.repetitions as usize;
         eprintln!(
-            "turnpike lab: {} of {planned} runs are kept in {}; go on with --resume",
+            "turnpike lab: {} of {planned} runs are kept in {}; continue with --resume",
             runs.len(),
             folder.display()
         );

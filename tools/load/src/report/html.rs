@@ -375,7 +375,7 @@ fn distribution(outcome: &Outcome) -> Option<Picture> {
     };
     Some(figure(
         &chart,
-        "How many percent of the requests were answered within which time. Both axes are \
+        "Percentage of the requests answered within a time. Both axes are \
          logarithmic, towards 100 % and in time.",
     ))
 }

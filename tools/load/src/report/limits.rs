@@ -97,7 +97,7 @@ impl std::fmt::Display for Limit {
             ),
             Limit::Files { errors } => write!(formatter, "file limit reached, {errors} times"),
             Limit::Clock { read_ns } => {
-                write!(formatter, "slow clock: {read_ns} ns for each look at it")
+                write!(formatter, "slow clock: {read_ns} ns for each reading")
             }
         }
     }

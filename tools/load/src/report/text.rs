@@ -236,7 +236,7 @@ pub(crate) fn detail(text: &mut String, plan: &Plan, outcome: &Outcome) {
     if plan.protocol == Protocol::Http3 {
         let _ = writeln!(
             text,
-            "Early data: taken of {} connections",
+            "Early data: accepted from {} connections",
             tally.early_data
         );
     }

@@ -87,7 +87,7 @@ pub(crate) fn read(path: &Path) -> Result<Recorded, String> {
 /// # Errors
 /// In words.
 pub(crate) fn of_text(text: &str) -> Result<Recorded, String> {
-    let wrong = "no record of `turnpike tune climb --record` of this version";
+    let wrong = "not a record of `turnpike tune climb --record` of this version";
     let value: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if value["schema"] != SCHEMA {
         return Err(wrong.to_owned());

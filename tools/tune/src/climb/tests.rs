@@ -90,7 +90,7 @@ fn a_record_without_later_figures_is_read() {
 fn a_file_that_is_no_record_is_refused() {
     for text in ["{}", "{\"schema\":\"turnpike-tune-climb/1\",\"runs\":[]}"] {
         let error = record::of_text(text).unwrap_err();
-        assert!(error.starts_with("no record of"), "{error}");
+        assert!(error.starts_with("not a record of"), "{error}");
     }
 }
 

@@ -10,13 +10,13 @@ use crate::row::{Row, Seen, WithChanges as _};
 pub(super) const ROWS: &[Row] = &[
     Row {
         id: "folklore-tw-recycle",
-        title: "tcp_tw_recycle is set, and the kernel has it no more",
+        title: "tcp_tw_recycle is set, but the kernel no longer has it",
         why: "It was removed in Linux 4.12, since it dropped the connections of clients behind one \
               address. Lines that set it do nothing but fail.",
         source: "Linux 4.12 (commit 4396e46187ca); vincent.bernat.ch, Coping with the TCP \
             TIME-WAIT",
         fix: "Delete the line.",
-        effect: "There is one error less at each start, and nothing else changes. On a kernel \
+        effect: "One error less at each start; nothing else changes. On a kernel \
                  before 4.12, clients behind NAT are no longer dropped.",
         find: recycle,
     },
@@ -43,9 +43,9 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "folklore-dead-settings",
-        title: "Settings are written that this kernel does not have",
-        why: "A line for a setting that is gone does nothing, and hides what the file's other \
-              lines are for. tcp_fack, tcp_low_latency and their like went in Linux 4.14 to 4.15.",
+        title: "Files set settings that this kernel does not have",
+        why: "A line for a removed setting does nothing, and hides what the file's other lines \
+            are for. tcp_fack, tcp_low_latency and others were removed in Linux 4.14 and 4.15.",
         source: "sysctl.d(5)",
         fix: "Delete the lines.",
         effect: "None.",
@@ -57,17 +57,17 @@ pub(super) const ROWS: &[Row] = &[
         why: "The last file wins, so a change in another file has no effect.",
         source: "sysctl.d(5); tuned pull requests 518 and 492",
         fix: "Keep one line for each setting.",
-        effect: "What is written is what holds.",
+        effect: "The files show the values in force.",
         find: contradict,
     },
     Row {
         id: "settings-overridden",
         title: "A setting differs from what the files say",
         why: "Something has changed it after the start, or the file was never applied; after the \
-              next start it will be another one.",
+            next start, the value will be another.",
         source: "sysctl.d(5); tuned pull request 518 (show who overrides which sysctl)",
-        fix: "sysctl --system applies the files; else find who writes it (tuned, a container's \
-              runtime, an init script).",
+        fix: "sysctl --system applies the files; otherwise find out what writes it (tuned, a \
+            container's runtime, an init script).",
         effect: "The machine is the same after the next start.",
         find: overridden,
     },

@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
         id: "open-files-low",
         title: "The limit of open files is below worker_connections",
         why: "Each connection is a descriptor, and a proxied one is two. A worker whose limit is \
-              lower than worker_connections fails long before the configuration says.",
+              lower than worker_connections fails long before that limit.",
         source: "ngx_core_module (worker_rlimit_nofile); study S3 (open-file limit 1 M)",
         fix: "worker_rlimit_nofile: at least twice worker_connections.",
         effect: "worker_connections is the limit, as the configuration says.",

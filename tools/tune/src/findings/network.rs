@@ -57,8 +57,8 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "irqbalance-runs",
         title: "irqbalance moves interrupts",
-        why: "It moves interrupts every ten seconds by its own idea of the load and undoes every \
-              placement by hand.",
+        why: "It moves interrupts every ten seconds by its own estimate of the load and undoes \
+            every placement by hand.",
         source: "haproxy issue 1194; redpanda pull request 27424; scylladb issue 4402",
         fix: "systemctl disable --now irqbalance, where interrupts are placed by hand; else leave \
               it.",
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[Row] = &[
         id: "packets-squeezed",
         title: "The budget of the receive soft interrupt runs out",
         why: "After netdev_budget packets, or two milliseconds, the soft interrupt stops with \
-              packets left, and goes on later.",
+            packets left, and continues later.",
         source: "Documentation/admin-guide/sysctl/net.rst (netdev_budget)",
         fix: "net.core.netdev_budget = 600; and more CPUs for the work, since it is a sign of a \
               full one.",

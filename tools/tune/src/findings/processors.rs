@@ -12,8 +12,8 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "frequency-saving",
         title: "CPUs save power",
-        why: "The governor raises the clock after the load has come: short bursts are served at \
-              the lowest frequency, and measurements spread.",
+        why: "The governor raises the clock only after the load has arrived: short bursts are \
+            served at the lowest frequency, and measurements spread.",
         source: "Documentation/admin-guide/pm/cpufreq.rst",
         fix: "cpupower frequency-set -g performance, or tuned-adm profile throughput-performance.",
         effect: "Steadier latency; up to the ratio of the frequencies in bursts.",
@@ -38,13 +38,14 @@ pub(super) const ROWS: &[Row] = &[
         source: "Documentation/admin-guide/hw-vuln/; /sys/devices/system/cpu/vulnerabilities",
         fix: "Leave them, unless the machine runs nothing but trusted code and nobody else shares \
               it; a newer processor needs fewer.",
-        effect: "mitigations=off gives from nothing to a fifth; it also opens the machine.",
+        effect: "mitigations=off gives between nothing and a fifth; it also makes the machine \
+            vulnerable.",
         find: mitigations,
     },
     Row {
         id: "hypervisor-takes",
         title: "The hypervisor takes CPU time away",
-        why: "Time that other guests use looks like a slow machine, and no setting gives it back.",
+        why: "Time that other guests use looks like a slow machine, and no setting regains it.",
         source: "proc_stat(5) (steal)",
         fix: "A machine with CPUs of its own; and no measurement at such a time.",
         effect: "Steady figures.",
@@ -53,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "cpus-full",
         title: "Tasks wait for CPUs",
-        why: "More is to be run than there are CPUs: a worker waits before it accepts.",
+        why: "More tasks are ready than there are CPUs: a worker waits before it accepts.",
         source: "Documentation/accounting/psi.rst",
         fix: "Find what else runs; fewer workers; interrupts on CPUs of their own.",
         effect: "Lower latency.",

@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "listen-queue-overflow",
         title: "A listen queue has overflowed",
-        why: "A connection whose queue is full is dropped in silence. The client sends its SYN or \
+        why: "A connection whose queue is full is silently dropped. The client sends its SYN or \
               its last ACK again after one second, then two, then four, so that the rate falls and \
               the 99th percentile of latency jumps to whole seconds.",
         source: "listen(2); Documentation/networking/ip-sysctl.rst (somaxconn)",
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row] = &[
         id: "backlog-capped",
         title: "The backlog of listen is cut by somaxconn",
         why: "The kernel silently cuts the backlog of listen(2) to net.core.somaxconn. A \
-              configuration that asks for more looks right and is not.",
+            configuration with a larger value looks right, but has no effect.",
         source: "listen(2); basho_docs pull request 706",
         fix: "Set net.core.somaxconn to at least the largest backlog, then restart the server: a \
               socket keeps the limit that was in force when it began to listen.",
@@ -95,7 +95,7 @@ pub(super) const ROWS: &[Row] = &[
         id: "time-wait-full",
         title: "The table of TIME_WAIT sockets has overflowed",
         why: "Beyond tcp_max_tw_buckets, sockets are destroyed at once and the kernel logs it: \
-              packets that come late then meet no socket and are answered with a reset. It also \
+              late packets then find no socket and are answered with a reset. It also \
               shows that this side closes most connections.",
         source: "Documentation/networking/ip-sysctl.rst (tcp_max_tw_buckets)",
         fix: "Raise net.ipv4.tcp_max_tw_buckets (each costs about 256 bytes), or let clients close \

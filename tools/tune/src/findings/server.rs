@@ -19,8 +19,8 @@ pub(super) const ROWS: &[Row] = &[
         id: "accept-mutex-on",
         title: "accept_mutex is on",
         why: "Workers take turns in accepting. With many connections, the others sleep while \
-              connections wait; study S3 went from 53721 to 97682 without it. With few workers and \
-              light load it spares wake-ups, so measure it.",
+            connections wait; study S3 went from 53721 to 97682 without it. With few workers and \
+            light load it saves wake-ups, so measure it.",
         source: "studies S3, S4 and S5",
         fix: "accept_mutex off; or reuseport on the listens, which switches it off for them.",
         effect: "Up to twice the rate with many workers; nothing with one.",
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Row] = &[
         source: "studies S1b (45589 to 144807), S4, S5",
         fix: "listen ... reuseport; on one listen of each address.",
         effect: "Up to three times the rate with many workers; on two CPUs 0.7 to 1.06 of it was \
-                 measured.",
+            measured.",
         find: shared_listen,
     },
     Row {

@@ -165,7 +165,7 @@ impl TemplateBody {
                 page.set_variable(&lookup_name(name.as_bytes()), group(*number));
             }
         }
-        Ok(found.ok_or_else(|| "a regular expression came to no verdict".to_owned()))
+        Ok(found.ok_or_else(|| "a regular expression reached its limits".to_owned()))
     }
 
     /// The compiled expression. A match that was waited for is known by the one that it was begun

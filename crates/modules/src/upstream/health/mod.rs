@@ -217,8 +217,8 @@ impl Conditions {
         let name = text.strip_prefix('$').ok_or_else(invalid)?;
         let required = Required::of(name).ok_or_else(|| {
             format!(
-                "\"require\" knows $upstream_status, $upstream_http_NAME and \
-                 $upstream_cookie_NAME, not \"{text}\": no client has asked"
+                "\"require\" accepts only $upstream_status, $upstream_http_NAME and \
+                 $upstream_cookie_NAME, not \"{text}\": a check has no client request"
             )
         })?;
         self.required.push(required);

@@ -94,8 +94,8 @@ fn conditions_that_say_nothing_are_refused() {
         ("require a;", "invalid variable name \"a\""),
         (
             "require $arg_a;",
-            "\"require\" knows $upstream_status, $upstream_http_NAME and \
-             $upstream_cookie_NAME, not \"$arg_a\": no client has asked",
+            "\"require\" accepts only $upstream_status, $upstream_http_NAME and \
+             $upstream_cookie_NAME, not \"$arg_a\": a check has no client request",
         ),
         ("color red;", "unknown directive \"color\""),
     ];

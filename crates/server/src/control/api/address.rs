@@ -49,8 +49,8 @@ impl ApiAddress {
         match address.filter(IpAddr::is_loopback) {
             Some(address) => Ok(ApiAddress::Port(SocketAddr::new(address, port))),
             None => Err(format!(
-                "control: \"{text}\" is no loopback address, and the API asks nobody for a \
-                 password: use \"-l unix:FILE\", or a port alone, which is one of 127.0.0.1"
+                "control: \"{text}\" is not a loopback address, and the API has no \
+                 authentication: use \"-l unix:FILE\", or a port alone, which means 127.0.0.1"
             )),
         }
     }

@@ -35,13 +35,16 @@ fn only_what_this_machine_alone_reaches_is_an_address() {
         ("localhost", "invalid port in \"localhost\""),
         ("[::1]", "invalid port in \"[::1]\""),
         ("127.0.0.1:", "invalid port in \"127.0.0.1:\""),
-        ("*:8000", "\"*:8000\" is no loopback address"),
-        ("0.0.0.0:8000", "\"0.0.0.0:8000\" is no loopback address"),
-        ("[::]:8000", "\"[::]:8000\" is no loopback address"),
-        ("10.0.0.1:8000", "\"10.0.0.1:8000\" is no loopback address"),
+        ("*:8000", "\"*:8000\" is not a loopback address"),
+        ("0.0.0.0:8000", "\"0.0.0.0:8000\" is not a loopback address"),
+        ("[::]:8000", "\"[::]:8000\" is not a loopback address"),
+        (
+            "10.0.0.1:8000",
+            "\"10.0.0.1:8000\" is not a loopback address",
+        ),
         (
             "example.com:80",
-            "\"example.com:80\" is no loopback address",
+            "\"example.com:80\" is not a loopback address",
         ),
     ];
     for (value, sentence) in refused {

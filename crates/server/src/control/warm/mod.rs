@@ -99,7 +99,7 @@ pub(super) fn run(
 }
 
 /// Said where nothing can be asked.
-const NO_LISTENER: &str = "the server listens at no TCP port";
+const NO_LISTENER: &str = "the server listens on no TCP port";
 
 fn no_listener(url: &Url) -> String {
     format!("no listening socket has port {}", url.port())
@@ -176,7 +176,7 @@ impl Progress {
     fn add(&mut self, answer: &Value) -> Result<usize, String> {
         let fetched = answer["fetched"].as_array().map_or(&[][..], Vec::as_slice);
         if fetched.is_empty() {
-            return Err("the server asked for none of the URLs".to_owned());
+            return Err("the server requested none of the URLs".to_owned());
         }
         for one in fetched {
             let url = one["url"].as_str().unwrap_or_default();

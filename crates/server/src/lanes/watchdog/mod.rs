@@ -146,7 +146,7 @@ impl Watchdog {
                 Level::Alert,
                 format_args!(
                     "lane {lane} has worked for {silence_ms} ms without an end: it is given up, \
-                     another worker process is asked for"
+                     and another worker process is requested"
                 ),
             );
             self.report(lane, &view.lanes[lane], view.counters);

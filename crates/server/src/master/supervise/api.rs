@@ -80,7 +80,7 @@ impl Master {
             ApiCall::Processes => self.processes(),
             ApiCall::Configuration => self.configuration_files(),
             ApiCall::Reload => {
-                let message = format_args!("control: a reload is asked for through the API");
+                let message = format_args!("control: a reload is requested through the API");
                 self.log.event(Level::Notice, message);
                 return self.reload_for(ticket);
             }

@@ -174,7 +174,7 @@ impl Master {
         }
         self.log.event(
             Level::Notice,
-            format_args!("control: \"{}\" is asked for", request.verb),
+            format_args!("control: \"{}\" is requested", request.verb),
         );
         match request.verb.as_str() {
             "status" => self.pass_on(request, Purpose::Status(ticket)),

@@ -54,8 +54,8 @@ impl Master {
         if let Some(given) = &self.paths.given {
             let from = given.from;
             let why = format!(
-                "there is no file to read again: the configuration came from {from}; start the \
-                 server anew to change it"
+                "there is no file to read again: the configuration came from {from}; restart the \
+                 server to change it"
             );
             self.log.event(Level::Error, format_args!("{why}"));
             let tickets = std::mem::take(&mut self.reloads.tickets);
@@ -76,8 +76,8 @@ impl Master {
         for path in &gone {
             let path = path.display();
             let what = format_args!(
-                "\"{path}\" is gone: what was read of it stays in force, and the next start or \
-                 reload fails"
+                "\"{path}\" is gone: its contents stay in use, but the next start or reload will \
+                 fail"
             );
             self.log.event(Level::Warn, what);
         }

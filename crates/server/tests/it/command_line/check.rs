@@ -97,7 +97,7 @@ fn the_exit_status_shows_whether_the_file_loads() {
         (&["check", &good], 0, ""),
         (&["check", "--help"], 0, ""),
         (&["check", &missing], 2, "No such file or directory"),
-        (&["check"], 2, "which file?"),
+        (&["check"], 2, "name a file, for example"),
         (&["check", "--frob", &good], 2, "invalid option: \"--frob\""),
         (&["check", &good, &good], 2, "one file at a time"),
         (&["check", "-p"], 2, "option \"-p\" requires directory name"),

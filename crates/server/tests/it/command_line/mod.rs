@@ -68,7 +68,7 @@ fn mistakes_on_the_command_line_are_named() {
         (
             &["start"],
             "turnpike: invalid option: \"start\"\n\
-             turnpike: turnpike -c FILE starts a server, turnpike serve DIR one without a file\n",
+             turnpike: turnpike -c FILE starts a server, turnpike serve DIR needs no file\n",
         ),
         (
             &["-p", "/srv", "load"],
@@ -211,8 +211,8 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
         (
             "events { }\nload_module a.so;\nworker_processes many;\nworker_priority x;",
             &[
-                "module \"a.so\" cannot be loaded: modules are built in, and this one is none of \
-                 them; remove the line and what needs it in @:2",
+                "module \"a.so\" cannot be loaded: this module is not built in; remove the line \
+                 and the directives that need it in @:2",
                 "\"worker_processes\" directive invalid value in @:3",
                 "\"worker_priority\" directive invalid number; \"x\" is not a whole number \
                  without a unit in @:4",

@@ -401,7 +401,7 @@ fn a_lane_that_spins_is_given_up_with_its_process() {
     process::spin_thread(serving as u32, *thread, disturb).expect("to be allowed to trace");
     server.wait_for_log(
         "error.log",
-        "is given up, another worker process is asked for",
+        "is given up, and another worker process is requested",
     );
     server.wait_for_log("error.log", "is stuck: another one is started");
     wait_for("another process alone", || {

@@ -204,7 +204,7 @@ fn a_file_that_was_cut_or_altered_is_fetched_again() {
         assert_eq!(origin.requests(), before + 1, "{name}");
         assert_eq!(status(&ask(&server, &request, "")), "HIT", "{name}");
     }
-    server.wait_for_log("error.log", "is broken and is thrown away");
+    server.wait_for_log("error.log", "is damaged and is removed");
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn a_certificate_that_is_replaced_is_shown_and_a_broken_one_is_not() {
         server.wait_for_log("error.log", "no start line:Expecting: TRUSTED CERTIFICATE");
         assert_eq!(shown(port).as_deref(), Some("subject=CN = w.test"));
         fs::remove_file(keys.path().join("ec.key")).unwrap();
-        server.wait_for_log("error.log", "ec.key\" is gone: what was read of it stays");
+        server.wait_for_log("error.log", "ec.key\" is gone: its contents stay in use");
         assert_eq!(shown(port).as_deref(), Some("subject=CN = w.test"));
         is_done.store(true, Ordering::Relaxed);
         clients.join().unwrap();

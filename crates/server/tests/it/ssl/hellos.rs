@@ -455,7 +455,7 @@ fn a_server_name_that_dns_cannot_have_is_refused_and_the_log_says_why() {
         }
         let failed = format!(
             "SSL_do_handshake() failed (SSL: the client asked for the server name \"{name}\", \
-             which DNS cannot have: it has to send a host name without port and brackets, or \
+             which DNS cannot have: it must send a host name without a port and brackets, or \
              none) while SSL handshaking, client: 127.0.0.1, server: "
         );
         let logged = || server.log("error.log").matches(&failed).count() == ports.len();

@@ -236,8 +236,8 @@ fn other_lines_of_the_group_end_the_changes() {
     daemon.folder.write("nginx.conf", other).unwrap();
     reload(&daemon);
     assert_eq!(answering(&daemon), "a b");
-    let line = "the lines of upstream \"u\" have changed: what commands had changed in it is \
-                forgotten";
+    let line = "the lines of upstream \"u\" have changed: the changes that commands had made are \
+        dropped";
     assert!(daemon.log().contains(line), "{}", daemon.log());
     // So it is in the next process, and with the lines before.
     crash(&daemon);

@@ -241,7 +241,7 @@ async fn answer(
 
 fn reviewed(text: &[u8], store: &Mutex<Store>, options: &Options) -> (StatusCode, String) {
     let Ok(mut store) = store.lock() else {
-        let text = "a review before has failed; the controller ends".to_owned();
+        let text = "an earlier review has failed; the controller ends".to_owned();
         return (StatusCode::INTERNAL_SERVER_ERROR, text);
     };
     if !store.is_complete() {

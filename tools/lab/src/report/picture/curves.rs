@@ -28,7 +28,7 @@ pub(super) fn distribution(title: &str, along: &str, cases: &[&CaseSummary]) -> 
         .copied()
         .filter(|case| case.distribution.len() > 1)
         .collect();
-    let mut caption = "How many percent of the requests were answered within which time: medians \
+    let mut caption = "Percentage of the requests answered within a time: medians \
         over the runs. Both axes are logarithmic, towards 100 % and in time."
         .to_owned();
     if drawn.len() < cases.len() {

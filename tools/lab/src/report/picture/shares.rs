@@ -21,7 +21,7 @@ pub(super) fn draw(plot: &Plot, cases: &[&CaseSummary]) -> Picture {
         .collect();
     let why = cases.iter().find_map(|case| case.workers.as_ref().err());
     let mut caption = "Share of the connections that each worker accepted during the warm-ups, \
-        the busiest first; the number right of it is Jain's fairness index, 1 when all are equal."
+        the busiest first; the number to its right is Jain's fairness index, 1 when all are equal."
         .to_owned();
     if let Some(why) = why {
         caption.push_str(&format!(" Not available for some: {why}."));
