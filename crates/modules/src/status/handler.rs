@@ -56,8 +56,10 @@ impl Handler for Page {
             Form::Html if is_asked_for_numbers => {
                 (b"application/json", write_metrics(exchange, &mut out))
             }
-            Form::Html => (b"text/html; charset=utf-8", out.write_all(PAGE)),
-            Form::Text => (b"text/plain", write_text(exchange, &mut out)),
+            Form::Html if shows_pages(exchange) => {
+                (b"text/html; charset=utf-8", out.write_all(PAGE))
+            }
+            Form::Html | Form::Text => (b"text/plain", write_text(exchange, &mut out)),
             Form::Json => (b"application/json", write_json(exchange, &mut out)),
         };
         debug_assert!(written.is_ok(), "writing to a vector cannot fail");
@@ -68,6 +70,13 @@ impl Handler for Page {
         response.send_text();
         Verdict::Respond
     }
+}
+
+/// Whether the client shows pages, as browsers say by naming their type. One that says nothing of
+/// what it accepts is taken for one that does, as those of probes and old scripts.
+fn shows_pages(exchange: &Exchange) -> bool {
+    let accepted = exchange.field(b"Accept");
+    accepted.is_none_or(|accepted| memchr::memmem::find(accepted, b"text/html").is_some())
 }
 
 /// The page: one file that asks for nothing but its numbers.

@@ -24,7 +24,8 @@ const ROWS: &[Row] = &[Row {
     default: "",
     summary: "Answers with the status of the server: the generation of the configuration, and the \
         connections and requests in total and per lane. With html it is a live page with graphs; \
-        its numbers are all metrics as JSON, at the same address with ?json.",
+        its numbers are all metrics as JSON, at the same address with ?json. A client whose Accept \
+        does not name text/html, as that of curl, gets the text.",
 }];
 
 pub(crate) const FAMILY: Family = Family {

@@ -381,6 +381,32 @@ fn upstream_servers_and_caches_have_times_classes_bytes_and_ratios() {
 }
 
 #[test]
+fn clients_that_show_no_pages_get_the_status_as_text() {
+    let server = server();
+    for (accept, kind) in [
+        (
+            "Accept: text/html,application/xhtml+xml;q=0.9\r\n",
+            "text/html; charset=utf-8",
+        ),
+        ("Accept: */*\r\n", "text/plain"),
+        ("", "text/html; charset=utf-8"),
+    ] {
+        let request = format!("GET /live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{accept}\r\n");
+        let answer = server.exchange(&request);
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(
+            answer.contains(&format!("Content-Type: {kind}\r\n")),
+            "{accept}: {answer}"
+        );
+        assert_eq!(
+            answer.contains("\nrequests "),
+            kind == "text/plain",
+            "{accept}"
+        );
+    }
+}
+
+#[test]
 fn the_live_page_is_one_file_and_has_its_numbers_as_json() {
     let server = server();
     let page = server.get("/live");
