@@ -56,7 +56,7 @@ pub(super) fn used(samples: &Samples) -> Value {
     json!({ "zones": zones, "hosts": hosts })
 }
 
-/// Those with the most requests, each with its name as `kind`.
+/// The zones or hosts with the most requests, each with its name as `kind`.
 fn busiest(kind: &str, all: BTreeMap<&str, Counts>) -> Vec<Value> {
     let mut all: Vec<_> = all
         .into_iter()
