@@ -1,5 +1,5 @@
-//! What a message of HTTP/3 has beside its head and body: interim responses, trailers, priorities,
-//! and tunnels.
+//! What a message of HTTP/3 has beside its head and body: interim responses, trailers and
+//! tunnels.
 
 use turnpike_testkit::{Origin, Server, Step};
 
@@ -7,10 +7,6 @@ use super::start;
 use crate::http2::{trailers, tunnels};
 use crate::support::http3::{Client, has_client};
 use crate::support::tls::keys;
-
-/// More than the network takes of a connection that has just begun, and less than a third of what
-/// the client's socket holds: a lost packet would change the order of the ends.
-const FILE_BYTES: usize = 30_000;
 
 /// More than the windows of a stream that has just begun let through.
 const ECHO_BYTES: usize = 300_000;
@@ -165,29 +161,4 @@ fn tunnels_are_opened_by_extended_connect() {
         assert!(heads.contains(line), "{line}: {heads}");
     }
     server.wait_for_log("access.log", "HTTP/3.0\" 101");
-}
-
-#[test]
-fn responses_come_in_the_order_of_their_urgency() {
-    if !has_client("http3::responses_come_in_the_order_of_their_urgency") {
-        return;
-    }
-    let keys = keys();
-    let served = super::builder(&keys, "server { %QUIC% root %FOLDER%/html; }");
-    let server = served.file("html/file", vec![b'x'; FILE_BYTES]).start();
-    // The priorities, and the numbers of the answers in the order of their ends.
-    let cases = [
-        ("u=5 u=1 u=3", "1 2 0"),
-        ("u=2 u=2 u=2", "0 1 2"),
-        ("u=4 ? u=2", "2 1 0"),
-        ("u=3,i u=3", "1 0"),
-        // A frame changes what the head has said.
-        ("u=1 u=7>u=0 u=2", "1 0 2"),
-    ];
-    for (priorities, expected) in cases {
-        let command = format!("order /file {priorities}");
-        // Nearly nothing may be sent before all requests have come.
-        let told = told(&server, &["--window", "1000"], &command);
-        assert_eq!(told, expected, "{priorities}");
-    }
 }

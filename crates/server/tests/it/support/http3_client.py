@@ -12,20 +12,15 @@ import sys
 
 from aioquic.asyncio.client import connect
 from aioquic.asyncio.protocol import QuicConnectionProtocol
-from aioquic.buffer import encode_uint_var
-from aioquic.h3.connection import H3Connection, encode_frame
+from aioquic.h3.connection import H3Connection
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, StreamReset
 
 PATIENCE_S = 60
 SHORT_BYTES = 400
-# The window of a connection.
-WIDE = 1 << 20
 # RFC 9114 section 8.1.
 REQUEST_CANCELLED = 0x10C
-# RFC 9218 section 7.2.
-PRIORITY_UPDATE = 0xF0700
 # RFC 9220 section 3.
 ENABLE_CONNECT_PROTOCOL = 0x8
 # The example of RFC 6455 section 1.3.
@@ -33,9 +28,6 @@ WEBSOCKET_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 
 class Answer:
-    # How many have ended.
-    ended = 0
-
     def __init__(self, loop):
         self.heads = []
         self.body = b""
@@ -50,8 +42,6 @@ class Answer:
 
     def finish(self):
         if not self.done.done():
-            Answer.ended += 1
-            self.place = Answer.ended
             self.done.set_result(self)
 
     def text(self, names):
@@ -119,7 +109,7 @@ class Client(QuicConnectionProtocol):
             if part.stream_ended:
                 answer.finish()
 
-    def ask(self, method, authority, path, body=None, fields=(), trailers=(), sends=True):
+    def ask(self, method, authority, path, body=None, fields=(), trailers=()):
         answer = Answer(asyncio.get_running_loop())
         stream = self._quic.get_next_available_stream_id()
         self.answers[stream] = answer
@@ -132,8 +122,7 @@ class Client(QuicConnectionProtocol):
         if trailers:
             last = [field.split("=", 1) for field in trailers]
             self.http.send_headers(stream, encoded(last), end_stream=True)
-        if sends:
-            self.transmit()
+        self.transmit()
         return answer
 
     def connect_for(self, protocol, authority, path):
@@ -148,12 +137,6 @@ class Client(QuicConnectionProtocol):
         self.transmit()
         return answer
 
-    def prioritize(self, stream, priority):
-        """A PRIORITY_UPDATE frame (RFC 9218 section 7.2)."""
-        payload = encode_uint_var(stream) + priority.encode()
-        control = self.http._local_control_stream_id
-        self._quic.send_stream_data(control, encode_frame(PRIORITY_UPDATE, payload))
-
 
 def encoded(fields):
     return [(name.encode(), value.encode()) for name, value in fields]
@@ -165,7 +148,6 @@ def configuration(options):
         alpn_protocols=options.alpn.split(","),
         verify_mode=ssl.CERT_NONE,
         connection_id_length=options.connection_id_bytes,
-        max_data=options.window,
         server_name=options.name,
     )
     if options.certificate:
@@ -208,26 +190,6 @@ async def obey(client, words, options):
         answer = client.ask(rest[0], authority, rest[1], body, options.field, options.trailer)
         await asyncio.wait_for(answer.done, PATIENCE_S)
         print(answer.heads_text(options.show), flush=True)
-    elif verb == "order":
-        # The connection's window stays as it is until the server has seen all requests. A priority
-        # behind ">" comes later, by a frame.
-        widen = client._quic._write_connection_limits
-        client._quic._write_connection_limits = lambda **_: None
-        asked = []
-        for priority in rest[1:]:
-            first, _, later = priority.partition(">")
-            fields = [f"priority={first}"]
-            answer = client.ask("GET", authority, rest[0], fields=fields, sends=False)
-            if later:
-                client.prioritize(answer.stream, later)
-            asked.append(answer)
-        await asyncio.wait_for(client.ping(), PATIENCE_S)
-        client._quic._write_connection_limits = widen
-        client._quic._local_max_data.value = WIDE
-        client.transmit()
-        answers = [await asyncio.wait_for(answer.done, PATIENCE_S) for answer in asked]
-        places = sorted(range(len(answers)), key=lambda number: answers[number].place)
-        print(*places, flush=True)
     elif verb == "tunnel":
         answer = client.connect_for("websocket", authority, rest[0])
         bytes_sent = int(rest[1])
@@ -303,7 +265,6 @@ def main():
     parser.add_argument("--alpn", default="h3")
     parser.add_argument("--certificate")
     parser.add_argument("--connection-id-bytes", type=int, default=8)
-    parser.add_argument("--window", type=int, default=WIDE)
     parser.add_argument("--tickets")
     parser.add_argument("--token")
     parser.add_argument("--resume", action="store_true")
