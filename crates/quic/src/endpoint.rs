@@ -218,15 +218,14 @@ impl Endpoint {
             used_tokens,
         } = rules;
         let ids = ConnectionIds::new(host_key.connection_ids());
-        let mut endpoint = EndpointConfig::new(Arc::new(host_key.resets()));
+        let mut endpoint = EndpointConfig::new(host_key.resets());
         endpoint
             .supported_versions(vec![initial::VERSION])
             // They are counted here.
             .min_reset_interval(Duration::ZERO)
             .cid_generator(move || Box::new(IdGenerator { ids, place }));
         let bare = bare()?;
-        let mut configuration =
-            ServerConfig::new(Arc::new(bare.clone()), Arc::new(host_key.tokens()));
+        let mut configuration = ServerConfig::new(Arc::new(bare.clone()), host_key.tokens());
         configuration
             .validation_token_config(used_tokens.rules(false))
             .max_incoming(FLIGHTS_MAX)

@@ -11,7 +11,7 @@ use turnpike_lane::event_loop::Owner;
 use turnpike_lane::flows::{FlowKey, ForwardedDatagram};
 use turnpike_lane::sys::simulation::{self, Fault};
 use turnpike_plan::protocol::LaneCommon;
-use turnpike_quic::{CONNECTION_ID_BYTES, ConnectionIds, Place};
+use turnpike_quic::{CONNECTION_ID_BYTES, ConnectionIds, HostKey, Place};
 use turnpike_wire::quic::{CONNECTION_ID_BYTES_MAX, Header, LongType, header};
 
 use super::process::OwnPlace;
@@ -36,6 +36,8 @@ pub(crate) struct QuicFlows {
     counters: Arc<HttpCounters>,
     owner: Owner,
     ids: ConnectionIds,
+    /// As processes before this one have written them, if by another key.
+    old_ids: Option<ConnectionIds>,
     place: OwnPlace,
     /// Since when the place is noted: with the first gate.
     is_noted: bool,
@@ -46,10 +48,9 @@ pub(crate) struct QuicFlows {
 /// The owner of a datagram.
 enum Whose {
     Ours,
-    /// The connection of another place; of a first flight, where nobody has that place.
-    Place(FlowKey, Option<FlowKey>),
-    /// Of whoever has got the first of its flight.
-    FirstFlight(FlowKey),
+    /// Of the connection of another place, as the key says or the one before it, or else of whoever
+    /// has got the first of its flight.
+    Others([Option<FlowKey>; 2], Option<FlowKey>),
     /// No ID of a connection is in it.
     Nobody,
 }
@@ -59,14 +60,16 @@ impl QuicFlows {
     pub(crate) fn new(
         lane: &LaneShared,
         owner: Owner,
-        ids: ConnectionIds,
+        host_key: &HostKey,
         place: OwnPlace,
     ) -> Self {
+        let ids = |key: &HostKey| ConnectionIds::new(key.connection_ids());
         Self {
             lane: Rc::clone(&lane.common),
             counters: Arc::clone(&lane.counters),
             owner,
-            ids,
+            ids: ids(host_key),
+            old_ids: host_key.old().map(ids),
             place,
             is_noted: false,
             flights: VecDeque::new(),
@@ -89,16 +92,17 @@ impl QuicFlows {
         match self.whose(bytes) {
             Whose::Ours => true,
             Whose::Nobody => false,
-            Whose::Place(key, first_flight) => {
-                if flows.forward(key, gate, || datagram(key)) {
-                    self.counters.quic_forwarded.add();
-                    return false;
+            Whose::Others(places, first_flight) => {
+                for key in places.into_iter().flatten() {
+                    if flows.forward(key, gate, || datagram(key)) {
+                        self.counters.quic_forwarded.add();
+                        return false;
+                    }
+                    // Whoever had it is no more: its client is told so.
+                    flows.release(key);
                 }
-                // Whoever had it is no more: its client is told so.
-                flows.release(key);
                 first_flight.is_none_or(|key| self.takes_first_flight(key, gate, datagram))
             }
-            Whose::FirstFlight(key) => self.takes_first_flight(key, gate, datagram),
         }
     }
 
@@ -138,12 +142,16 @@ impl QuicFlows {
         };
         let is_first = is_first && id.len() <= CONNECTION_ID_BYTES_MAX;
         let first_flight = is_first.then(|| self.key(FIRST_FLIGHT, id));
-        match (self.ids.read(id), first_flight) {
-            (Some(place), _) if place == self.place.get() => Whose::Ours,
-            (Some(_), _) if simulation::is_faulty(Fault::PlaceMisread) => Whose::Ours,
-            (Some(place), first_flight) => Whose::Place(self.place_key(place), first_flight),
-            (None, Some(key)) => Whose::FirstFlight(key),
-            (None, None) => Whose::Nobody,
+        let place = self.ids.read(id);
+        let old_place = self.old_ids.and_then(|ids| ids.read(id));
+        match place {
+            Some(place) if place == self.place.get() => Whose::Ours,
+            Some(_) if simulation::is_faulty(Fault::PlaceMisread) => Whose::Ours,
+            None if first_flight.is_none() => Whose::Nobody,
+            _ => {
+                let places = [place, old_place].map(|place| Some(self.place_key(place?)));
+                Whose::Others(places, first_flight)
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use turnpike_conf::{ConfError, View};
+use turnpike_conf::{ConfError, Entry, View};
 use turnpike_lane::gate::AcceptMode;
 use turnpike_lane::log::Errno;
 use turnpike_lane::sys::mapping::SharedWords;
@@ -29,6 +29,12 @@ const NO_STATUSES: &str = "\"ssl_ocsp\" is not supported yet for the \"listen ..
 
 const OTHER_KEY: &str = "\"quic_host_key\" names another file than at another server: all \
                          connections have one key";
+
+/// The key of a host, and the one before it.
+const HOST_KEYS_MAX: usize = 2;
+
+const TOO_MANY_KEYS: &str = "\"quic_host_key\" is given more than twice: the first file has the \
+                             secret, and the second one the secret before it";
 
 const NO_HQ: &str = "\"http3_hq on\" is not supported yet; remove the line: clients use HTTP/3";
 
@@ -115,22 +121,40 @@ impl Builder<'_> {
         servers: &[ServerIndex],
     ) -> Result<Option<HostKey>, ConfError> {
         let views = servers.iter().map(|server| views[server.0 as usize]);
-        let mut named = views.map(|view| (view, view.nearest("quic_host_key")));
+        let mut named = views.map(|view| (view, view.nearest_all("quic_host_key")));
         let Some((view, first)) = named.next() else {
             return Ok(None);
         };
-        let word = first.map(|entry| entry.argument(0));
+        let words = |entries: &[&Entry]| {
+            let words = entries.iter().map(|entry| entry.argument(0).to_owned());
+            words.collect::<Vec<_>>()
+        };
         for (other_view, other) in named {
-            if other.map(|entry| entry.argument(0)) != word {
+            if words(&other) != words(&first) {
                 return Err(other_view.error(other_view.span(), OTHER_KEY));
             }
         }
-        let Some(entry) = first else {
+        if let Some(entry) = first.get(HOST_KEYS_MAX) {
+            return Err(view.error(entry.span, TOO_MANY_KEYS));
+        }
+        let mut secrets = first.into_iter().map(|entry| self.secret(view, entry));
+        let (first, old) = (secrets.next().transpose()?, secrets.next().transpose()?);
+        drop(secrets);
+        let Some(secret) = first else {
             let words = self.environment.kept_words();
             return Ok(words
                 .and_then(|words| kept_key(&words))
                 .or_else(HostKey::random));
         };
+        let key = HostKey::of(&secret);
+        Ok(Some(match old {
+            Some(old) => key.with_old(&old),
+            None => key,
+        }))
+    }
+
+    /// The content of a file of `quic_host_key`.
+    fn secret(&mut self, view: View<'_>, entry: &Entry) -> Result<Arc<[u8]>, ConfError> {
         let path = self.environment.conf_folder().join(entry.argument(0));
         let failed = |why: &dyn std::fmt::Display| {
             let path = path.display();
@@ -138,7 +162,7 @@ impl Builder<'_> {
         };
         match self.environment.file(&path) {
             Ok(secret) if secret.is_empty() => Err(failed(&"the file is empty")),
-            Ok(secret) => Ok(Some(HostKey::of(&secret))),
+            Ok(secret) => Ok(secret),
             Err(error) => Err(failed(&Errno(&error))),
         }
     }

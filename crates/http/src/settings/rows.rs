@@ -359,11 +359,14 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "quic_host_key",
         contexts: HTTP_SERVER,
+        repeat: Repeat::Many,
         value: Value::Text,
         syntax: "file",
         summary: "A file with the secret for QUIC's connection IDs, stateless resets and address \
             tokens, the same in all servers. Without it, the first serving process makes a \
-            secret, which its successors keep. A changed secret takes effect at the next start.",
+            secret, which its successors keep. A changed secret takes effect at the next \
+            start. A second file has the secret before it, by which connections of earlier \
+            processes, and tokens, are still known.",
         ..PLAIN
     },
     Row {

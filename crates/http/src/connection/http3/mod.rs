@@ -135,6 +135,7 @@ impl Http3 {
             old_key: None,
             process: place.process,
         });
+        let flows = QuicFlows::new(lane, owner, &host_key, own);
         let endpoint = quic::Endpoint::new(quic::EndpointRules {
             host_key,
             place,
@@ -143,7 +144,7 @@ impl Http3 {
         })?;
         let notify = lane.background.wake();
         Some(Self {
-            flows: QuicFlows::new(lane, owner, *endpoint.ids(), own),
+            flows,
             endpoint,
             scale: TimeScale::new(lane.clock.now_ns()),
             owner,

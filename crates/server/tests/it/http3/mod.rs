@@ -226,6 +226,11 @@ const REFUSED: &[(&str, &str)] = &[
         "value must be equal to or greater than 2 in @",
     ),
     (
+        "listen 127.0.0.1:1 quic; quic_host_key a; quic_host_key b; quic_host_key c;",
+        "\"quic_host_key\" is given more than twice: the first file has the secret, and the \
+         second one the secret before it in @",
+    ),
+    (
         "listen 127.0.0.1:1 quic; http3_hq on;",
         "\"http3_hq on\" is not supported yet; remove the line: clients use HTTP/3 in @",
     ),
