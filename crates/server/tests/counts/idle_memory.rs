@@ -16,8 +16,11 @@ use crate::support::tls::{TURNPIKE, configured, keys};
 const CONNECTIONS: u64 = 400;
 
 /// Options of `turnpike load`, and the most bytes of a connection.
-const CASES: &[(&str, &[&str], u64)] =
-    &[("HTTP/1", &[], 12 * 1024), ("HTTP/2", &["--h2"], 12 * 1024)];
+const CASES: &[(&str, &[&str], u64)] = &[
+    ("HTTP/1", &[], 12 * 1024),
+    ("HTTP/2", &["--h2"], 12 * 1024),
+    ("HTTP/3", &["--h3"], 64 * 1024),
+];
 
 /// What one test makes a machine do changes what the other one weighs.
 static TURN: Mutex<()> = Mutex::new(());
@@ -31,7 +34,12 @@ fn an_idle_connection_over_tls_is_small() {
     let _turn = turn();
     let keys = keys();
     for (name, options, bytes_max) in CASES {
-        let http = "server { %SECURE% http2 on; location / { return 200 served; } }";
+        let http = "server {
+            %SECURE%
+            listen 127.0.0.1:%PORT% quic;
+            http2 on;
+            location / { return 200 served; }
+        }";
         let text = configured(&keys, http)
             .replace(
                 "worker_processes 2;",
