@@ -165,9 +165,18 @@ fn symbols(build: &Build) -> Result<PathBuf, String> {
     pack(build, "turnpike-dbgsym", &control.to_string_lossy(), &root)
 }
 
+/// How the name of a package of debug symbols ends, which lintian wants to hold nothing else.
+const DEBUG_PACKAGE_END: &str = "-dbgsym";
+
 fn pack(build: &Build, name: &str, control: &str, root: &Path) -> Result<PathBuf, String> {
     let version = format!("{}-{}", build.version, build.revision);
-    let overrides = contrib("lintian-overrides")?.replace("@PACKAGE@", name);
+    let mut overrides = contrib("lintian-overrides")?.replace("@PACKAGE@", name);
+    if name.ends_with(DEBUG_PACKAGE_END) {
+        overrides.push_str(&format!(
+            "# This file itself, which holds what is above.\n\
+             {name}: non-debug-file-in-debug-package [usr/share/lintian/overrides/{name}]\n"
+        ));
+    }
     let place = Path::new("/usr/share/lintian/overrides").join(name);
     files::put(root, &place, overrides.as_bytes(), 0o644)?;
     let text = contrib(control)?;
