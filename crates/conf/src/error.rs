@@ -24,11 +24,40 @@ pub struct ConfError {
     pub place: Option<(String, u32)>,
 }
 
+/// What is wrong with what a directive says, in nginx's words if it has some, for whoever knows the
+/// place: that one makes a [`ConfError`] of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint(String);
+
+impl From<String> for Complaint {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for Complaint {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<Complaint> for String {
+    fn from(complaint: Complaint) -> Self {
+        complaint.0
+    }
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
 impl ConfError {
     /// An error of the configuration as a whole.
-    pub fn unplaced(message: impl Into<String>) -> ConfError {
+    pub fn unplaced(message: impl Into<Complaint>) -> ConfError {
         ConfError {
-            message: message.into(),
+            message: message.into().0,
             hint: String::new(),
             place: None,
         }

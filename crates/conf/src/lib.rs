@@ -32,7 +32,7 @@ pub mod value;
 mod view;
 
 pub use check::{Entry, Scope};
-pub use error::{ConfError, Errors};
+pub use error::{Complaint, ConfError, Errors};
 pub use lexer::TOKEN_BYTES_MAX;
 pub use mistakes::Mistakes;
 pub use parse::{BLOCK_DEPTH_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX, parse};

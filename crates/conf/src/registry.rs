@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
+use crate::error::Complaint;
 use crate::value;
 
 /// The kinds of blocks.
@@ -126,7 +127,7 @@ impl Arguments {
 }
 
 /// A check of a directive's arguments by the row's owner; the error is the message.
-pub type Check = fn(&str, &[&str]) -> Result<(), String>;
+pub type Check = fn(&str, &[&str]) -> Result<(), Complaint>;
 
 /// The type of the arguments. Typed values check the first argument, except `OneOf` and `Buffers`.
 #[derive(Clone, Copy, Debug)]
@@ -193,7 +194,7 @@ impl Value {
             Value::AtLeast(least) => bounded(name, first, |number| {
                 (number < least).then(|| format!("value must be equal to or greater than {least}"))
             }),
-            Value::Checked(check) => check(name, arguments).err(),
+            Value::Checked(check) => check(name, arguments).err().map(String::from),
             Value::Buffers => {
                 let second = arguments.get(1).copied().unwrap_or("");
                 value::buffers(first, second).is_none().then(invalid)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::environment::Values;
-use crate::error::ConfError;
+use crate::error::{Complaint, ConfError};
 use crate::source::Sources;
 use crate::text::bytes_of;
 
@@ -104,7 +104,7 @@ impl Tree {
     }
 
     /// An error at a place of this tree.
-    pub fn error(&self, span: Span, message: impl Into<String>) -> ConfError {
-        ConfError::at(&self.sources, span, message.into())
+    pub fn error(&self, span: Span, message: impl Into<Complaint>) -> ConfError {
+        ConfError::at(&self.sources, span, message.into().into())
     }
 }

@@ -5,7 +5,7 @@
 //! assert.
 
 use crate::check::{Block, Entry, Scope};
-use crate::error::ConfError;
+use crate::error::{Complaint, ConfError};
 use crate::registry::{Context, Merge, Named, Row, Value};
 use crate::tree::{Directive, Span, Word};
 use crate::value;
@@ -151,9 +151,9 @@ impl<'a> View<'a> {
     }
 
     /// An error at a place of this configuration.
-    pub fn error(&self, span: Span, message: impl Into<String>) -> ConfError {
+    pub fn error(&self, span: Span, message: impl Into<Complaint>) -> ConfError {
         let file = self.scope.files.get(span.file.0 as usize);
-        ConfError::named(file.map(String::as_str), span, message.into())
+        ConfError::named(file.map(String::as_str), span, message.into().into())
     }
 
     /// The place in the format of messages: ` in FILE:LINE`.

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use turnpike_conf::{
-    Arguments, ConfError, Context, Entry, Merge, ReferenceText, Repeat, Row, Value, View, bytes_of,
+    Arguments, Complaint, ConfError, Context, Entry, Merge, ReferenceText, Repeat, Row, Value,
+    View, bytes_of,
 };
 use turnpike_http::plan::{Builder, Family};
 use turnpike_http::variables::Template;
@@ -80,10 +81,10 @@ fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn define(entry: &Entry, depth_max: usize, builder: &mut Builder<'_>) -> Result<(), String> {
+fn define(entry: &Entry, depth_max: usize, builder: &mut Builder<'_>) -> Result<(), Complaint> {
     let name = variable_name(entry.argument(0))?;
     if !builder.store::<Names>().0.insert(name.to_ascii_lowercase()) {
-        return Err(format!("json_set variable \"{name}\" is already defined"));
+        return Err(format!("json_set variable \"{name}\" is already defined").into());
     }
     let source = entry.argument(1);
     variable_name(source)?;
@@ -102,9 +103,9 @@ fn define(entry: &Entry, depth_max: usize, builder: &mut Builder<'_>) -> Result<
     Ok(())
 }
 
-fn variable_name(written: &str) -> Result<&str, String> {
+fn variable_name(written: &str) -> Result<&str, Complaint> {
     let name = written.strip_prefix('$').filter(|name| !name.is_empty());
-    name.ok_or_else(|| format!("invalid variable name \"{written}\""))
+    name.ok_or_else(|| format!("invalid variable name \"{written}\"").into())
 }
 
 impl<S: Subject> Evaluate<S> for Member {

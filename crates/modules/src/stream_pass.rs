@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Merge, ReferenceText, Row, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, Context, Merge, ReferenceText, Row, View, bytes_of};
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_plan::Quoted;
@@ -76,28 +76,28 @@ fn server(
 }
 
 /// The address that a configuration names. A name is looked up.
-fn fixed(text: &str) -> Result<Destination, String> {
+fn fixed(text: &str) -> Result<Destination, Complaint> {
     let failed = |what: &str| format!("{what} in \"{text}\" of the \"pass\" directive");
     let url = Url::parse(text).map_err(failed)?;
     if url.port.is_none() && !matches!(url.target, Target::Unix(_)) {
-        return Err(failed("no port"));
+        return Err(failed("no port").into());
     }
     let addresses = url.addresses(0).map_err(failed)?;
     let destination = addresses.into_iter().next().map(|address| match address {
         Address::Inet(address) => Destination::Inet(address),
         Address::Unix(path) => Destination::Unix(path.to_vec()),
     });
-    destination.ok_or_else(|| failed("no addresses"))
+    destination.ok_or_else(|| failed("no addresses").into())
 }
 
 /// The address that variables have given. No name is looked up.
-fn evaluated(text: &str) -> Result<Destination, String> {
+fn evaluated(text: &str) -> Result<Destination, Complaint> {
     let failed = |what: &str| format!("{what} in pass \"{text}\"");
     let url = Url::parse(text).map_err(failed)?;
     match (url.target, url.port) {
         (Target::Unix(path), _) => Ok(Destination::Unix(path)),
-        (Target::Name(_), _) => Err(failed("no addresses")),
-        (Target::Ip(_), None) => Err(failed("no port")),
+        (Target::Name(_), _) => Err(failed("no addresses").into()),
+        (Target::Ip(_), None) => Err(failed("no port").into()),
         (Target::Ip(ip), Some(port)) => Ok(Destination::Inet(SocketAddr::new(ip, port))),
     }
 }
@@ -224,11 +224,11 @@ mod tests {
             ("", "no host in pass \"\""),
         ];
         for (text, expected) in cases {
-            assert_eq!(evaluated(text).err().as_deref(), Some(expected));
+            assert_eq!(evaluated(text).err(), Some(expected.into()));
         }
         assert_eq!(
-            fixed("127.0.0.1").err().as_deref(),
-            Some("no port in \"127.0.0.1\" of the \"pass\" directive")
+            fixed("127.0.0.1").err(),
+            Some("no port in \"127.0.0.1\" of the \"pass\" directive".into())
         );
     }
 }

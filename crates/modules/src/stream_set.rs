@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use turnpike_conf::{
-    Arguments, ConfError, Context, Entry, Merge, ReferenceText, Repeat, Row, View, bytes_of,
+    Arguments, Complaint, ConfError, Context, Entry, Merge, ReferenceText, Repeat, Row, View,
+    bytes_of,
 };
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::VariableId;
@@ -53,7 +54,10 @@ fn server(
     Ok(())
 }
 
-fn assignment(entry: &Entry, builder: &mut Builder<'_>) -> Result<(VariableId, Template), String> {
+fn assignment(
+    entry: &Entry,
+    builder: &mut Builder<'_>,
+) -> Result<(VariableId, Template), Complaint> {
     let written = entry.argument(0);
     let name = written
         .strip_prefix('$')

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{
-    Arguments, ConfError, Context, Entry, Merge, ReferenceText, Repeat, Row, View,
+    Arguments, Complaint, ConfError, Context, Entry, Merge, ReferenceText, Repeat, Row, View,
 };
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, Family};
@@ -46,7 +46,7 @@ fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn define(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
+fn define(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), Complaint> {
     let written = entry.argument(0);
     let name = written.strip_prefix('$').filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| format!("invalid variable name \"{written}\""))?;
@@ -60,7 +60,7 @@ impl Format {
     ///
     /// # Errors
     /// It ends within a specifier.
-    fn read(written: &str) -> Result<Format, String> {
+    fn read(written: &str) -> Result<Format, Complaint> {
         let invalid = || format!("invalid time format \"{written}\"");
         let mut parts = Vec::new();
         let mut part = String::new();
@@ -78,7 +78,7 @@ impl Format {
         parts.push(part);
         let format = Format { parts };
         let is_valid = format.append(0, &mut Vec::new());
-        is_valid.then_some(format).ok_or_else(invalid)
+        is_valid.then_some(format).ok_or_else(|| invalid().into())
     }
 
     /// Appends the time; `false` if the format is invalid.
@@ -135,7 +135,7 @@ mod tests {
     fn a_percent_sign_alone_is_refused() {
         for format in ["%", "a%", "%L%"] {
             let error = Format::read(format).unwrap_err();
-            assert_eq!(error, format!("invalid time format \"{format}\""));
+            assert_eq!(error, format!("invalid time format \"{format}\"").into());
         }
     }
 }

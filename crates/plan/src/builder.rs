@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, Span, View, Word};
+use turnpike_conf::{Complaint, ConfError, Entry, Span, View, Word};
 use turnpike_lane::log::ErrorLog;
 use turnpike_lane::sys::process;
 
@@ -183,17 +183,17 @@ impl<'e, S> Builder<'e, S> {
         let entries = view.nearest_all("error_log");
         for entry in &entries {
             if let Err(error) = self.environment.error_log(&[*entry]) {
-                return Err(view.error(entry.span, error));
+                return Err(view.error(entry.span, String::from(error)));
             }
         }
         let log = self.environment.error_log(&entries);
-        let log = log.map_err(|error| view.error(view.span(), error))?;
+        let log = log.map_err(|error| view.error(view.span(), String::from(error)))?;
         self.error_logs.insert(level, log.clone());
         Ok(log)
     }
 
     /// Logs a warning about a directive.
-    pub fn warn(&mut self, view: View<'_>, entry: &Entry, message: impl Into<String>) {
+    pub fn warn(&mut self, view: View<'_>, entry: &Entry, message: impl Into<Complaint>) {
         self.environment.warn(view.error(entry.span, message));
     }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry};
+use turnpike_conf::{Complaint, ConfError, Entry};
 use turnpike_lane::log::{ErrorLog, LogFile, SpecError};
 use turnpike_lane::sys::mapping::SharedWords;
 
@@ -130,14 +130,15 @@ pub trait Environment {
     ///
     /// # Errors
     /// In a sandbox, if there is no folder before the first variable.
-    fn files(&mut self, directive: &str, name: &str) -> Result<(), String> {
+    fn files(&mut self, directive: &str, name: &str) -> Result<(), Complaint> {
         match folder_before_variables(name) {
             Some(folder) => self.folder(&folder, FolderKind::Foreign),
             None if self.is_sandboxed() => {
                 return Err(format!(
                     "\"{directive} {name}\" cannot be written in a sandbox: give the files a \
                      folder whose name has no variables, or say \"sandbox off\""
-                ));
+                )
+                .into());
             }
             None => {}
         }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::regex::{Allowance, Case, Regex, RegexError, Undecided};
 use crate::variables::{DuplicateVariable, Subject, VariableId, VariableTable};
+use turnpike_conf::Complaint;
 
 /// A pattern with the variables of its named groups.
 #[derive(Debug)]
@@ -42,9 +43,9 @@ impl Error for PatternError {
     }
 }
 
-impl From<PatternError> for String {
-    fn from(error: PatternError) -> String {
-        error.to_string()
+impl From<PatternError> for Complaint {
+    fn from(error: PatternError) -> Complaint {
+        error.to_string().into()
     }
 }
 

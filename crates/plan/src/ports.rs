@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use turnpike_conf::ConfError;
+use turnpike_conf::{Complaint, ConfError};
 use turnpike_lane::gate::ListenAddress;
 
 use crate::environment::Environment;
@@ -54,9 +54,9 @@ impl fmt::Display for PortConflict {
 
 impl std::error::Error for PortConflict {}
 
-impl From<PortConflict> for String {
-    fn from(error: PortConflict) -> String {
-        error.to_string()
+impl From<PortConflict> for Complaint {
+    fn from(error: PortConflict) -> Complaint {
+        error.to_string().into()
     }
 }
 

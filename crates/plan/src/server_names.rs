@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, View};
+use turnpike_conf::{Complaint, ConfError, View};
 
 use crate::builder::Builder;
 use crate::keys::KeyMap;
@@ -96,11 +96,11 @@ pub fn primary_name(view: View<'_>, host_name: &str) -> Vec<u8> {
 
 impl NameMatch {
     /// Reads an argument of the `server_name` at `place`.
-    fn read<S>(text: &str, place: &str, builder: &mut Builder<'_, S>) -> Result<Self, String> {
+    fn read<S>(text: &str, place: &str, builder: &mut Builder<'_, S>) -> Result<Self, Complaint> {
         let invalid = || format!("server name \"{text}\" is invalid");
         if let Some(pattern) = text.strip_prefix('~') {
             if pattern.is_empty() {
-                return Err(format!("empty regex in server name \"{text}\""));
+                return Err(format!("empty regex in server name \"{text}\"").into());
             }
             let case = Case::of_server_name(pattern);
             let pattern = Pattern::compile(pattern, case, place, &mut builder.variables)?;
@@ -108,7 +108,7 @@ impl NameMatch {
         }
         let is_cut = text.starts_with('*') && (text.len() < 3 || !text.starts_with("*."));
         if is_cut || text == "." {
-            return Err(invalid());
+            return Err(invalid().into());
         }
         let lower = text.to_ascii_lowercase();
         let stars = lower.matches('*').count();

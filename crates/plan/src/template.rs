@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use turnpike_conf::Complaint;
 use turnpike_wire::target::{self, Escape};
 
 use crate::variables::{self, Subject, VariableId, VariableTable};
@@ -28,9 +29,9 @@ impl fmt::Display for TemplateError {
 
 impl std::error::Error for TemplateError {}
 
-impl From<TemplateError> for String {
-    fn from(error: TemplateError) -> String {
-        error.to_string()
+impl From<TemplateError> for Complaint {
+    fn from(error: TemplateError) -> Complaint {
+        error.to_string().into()
     }
 }
 

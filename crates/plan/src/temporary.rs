@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use turnpike_conf::{ConfError, View};
+use turnpike_conf::{Complaint, ConfError, View};
 use turnpike_lane::files::{LARGE_FILE_BYTES, close_on_thread, open_regular};
 use turnpike_lane::sys::file::Links;
 
@@ -59,7 +59,7 @@ impl TemporaryFolder {
     ///
     /// # Errors
     /// The first level that is not a number from 1 to 3.
-    pub fn check(_: &str, words: &[&str]) -> Result<(), String> {
+    pub fn check(_: &str, words: &[&str]) -> Result<(), Complaint> {
         for text in words.iter().skip(1) {
             level(text)?;
         }
@@ -268,10 +268,10 @@ fn open_new(path: &Path) -> io::Result<File> {
 }
 
 /// One level of folders: the number of characters in their names.
-fn level(text: &str) -> Result<usize, String> {
+fn level(text: &str) -> Result<usize, Complaint> {
     let level = text.parse().ok();
     let level = level.filter(|level| (1..=LEVELS_MAX).contains(level));
-    level.ok_or_else(|| format!("invalid value \"{text}\""))
+    level.ok_or_else(|| format!("invalid value \"{text}\"").into())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use turnpike_conf::Complaint;
 use turnpike_lane::log::Level;
 
 use crate::regex::{Allowance, Programs, Regex, Undecided};
@@ -169,9 +170,9 @@ impl fmt::Display for DuplicateVariable {
 
 impl std::error::Error for DuplicateVariable {}
 
-impl From<DuplicateVariable> for String {
-    fn from(error: DuplicateVariable) -> String {
-        error.to_string()
+impl From<DuplicateVariable> for Complaint {
+    fn from(error: DuplicateVariable) -> Complaint {
+        error.to_string().into()
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{Group, User, geteuid};
 use turnpike_conf::value::milliseconds;
-use turnpike_conf::{ConfError, Entry, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, Entry, View, bytes_of};
 use turnpike_lane::affinity::{Affinity, CpuSet};
 use turnpike_lane::log::{Destination, Level, Spec};
 use turnpike_lane::sys::process;
@@ -200,7 +200,7 @@ struct Reader<'a, 'b> {
 }
 
 impl<'a> Reader<'a, '_> {
-    fn fail(&mut self, entry: &Entry, message: impl Into<String>) {
+    fn fail(&mut self, entry: &Entry, message: impl Into<Complaint>) {
         self.errors.push(self.root.error(entry.span, message));
     }
 
@@ -427,7 +427,7 @@ impl<'a> Reader<'a, '_> {
                 .collect();
             match Spec::parse(&words, &paths.prefix) {
                 Ok(spec) => specs.push(spec),
-                Err(error) => self.fail(entry, error),
+                Err(error) => self.fail(entry, String::from(error)),
             }
         }
         let is_syslog = |spec: &Spec| matches!(spec.destination, Destination::Syslog(_));

@@ -8,6 +8,7 @@
 mod closure;
 mod cycles;
 mod docs;
+mod errors;
 mod exports;
 mod families;
 mod finding;
@@ -42,7 +43,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut findings = imports::check(&workspace::metadata(&["--no-deps", "--offline"])?);
     let resolved = workspace::metadata(&["--offline", "--filter-platform", deny::PLATFORM])?;
     findings.extend(closure::check(&resolved));
-    let (mut sources, mut clauses, mut borrows) = (0, 0, 0);
+    let (mut sources, mut clauses, mut borrows, mut texts) = (0, 0, 0, 0);
     for file in &files {
         let Ok(text) = std::fs::read_to_string(root.join(file)) else {
             continue; // not text: a fuzz corpus, a picture
@@ -62,6 +63,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
                 findings.extend(exports::check(file, &source));
                 findings.extend(sans_io::check(file, &source));
                 borrows += parts::count_borrows(file, &source);
+                texts += errors::count(&source);
             }
             sources += 1;
         } else if file.extension().is_some_and(|extension| extension == "md")
@@ -78,6 +80,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     ));
     findings.extend(docs::clauses(clauses));
     findings.extend(parts::borrows(borrows));
+    findings.extend(errors::check(texts));
     findings.extend(cycles::check(&cycles));
     findings.extend(parts::check(&files, &read));
     findings.extend(families::check(&files, &read));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, View};
+use turnpike_conf::{Complaint, ConfError, Context, View};
 use turnpike_plan::builder::PlanError;
 use turnpike_plan::pattern::Pattern;
 use turnpike_plan::regex::Case;
@@ -166,7 +166,7 @@ impl Builder<'_> {
         tree: &mut LocationTree,
         named: &mut Named,
     ) -> Result<(), ConfError> {
-        let error = |message: String| view.error(view.span(), message);
+        let error = |message: Complaint| view.error(view.span(), message);
         let (kind, text) = location_words(view.arguments()).map_err(error)?;
         if parent.context() == Context::Location {
             nesting(parent, kind, text).map_err(error)?;
@@ -218,7 +218,7 @@ impl Builder<'_> {
         if fresh {
             Ok(())
         } else {
-            Err(error(format!("duplicate location \"{text}\"")))
+            Err(error(format!("duplicate location \"{text}\"").into()))
         }
     }
 
@@ -333,43 +333,43 @@ const METHODS: &[&[u8]] = &[
 ];
 
 /// The variable's name in `$NAME`: a predicate is one variable.
-fn predicate(text: &str) -> Result<&str, String> {
+fn predicate(text: &str) -> Result<&str, Complaint> {
     let name = text.strip_prefix('$').unwrap_or_default();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if !name.is_empty() && name.bytes().all(is_name) {
         Ok(name)
     } else {
-        Err(format!("invalid variable name \"{text}\""))
+        Err(format!("invalid variable name \"{text}\"").into())
     }
 }
 
 /// nginx's rules for a location inside another.
-fn nesting(parent: View<'_>, kind: Kind, text: &str) -> Result<(), String> {
+fn nesting(parent: View<'_>, kind: Kind, text: &str) -> Result<(), Complaint> {
     let (parent_kind, parent_text) = location_words(parent.arguments())?;
     match parent_kind {
         Kind::Exact => {
             return Err(format!(
                 "location \"{text}\" cannot be inside the exact location \"{parent_text}\""
-            ));
+            )
+            .into());
         }
         Kind::Named => {
             return Err(format!(
                 "location \"{text}\" cannot be inside the named location \"{parent_text}\""
-            ));
+            )
+            .into());
         }
         _ => {}
     }
     match kind {
-        Kind::Named => Err(format!(
-            "named location \"{text}\" can be on the server level only"
-        )),
+        Kind::Named => {
+            Err(format!("named location \"{text}\" can be on the server level only").into())
+        }
         // A predicate says nothing of the paths.
         Kind::Exact | Kind::Prefix | Kind::FinalPrefix
             if parent_kind != Kind::Predicate && !text.starts_with(parent_text) =>
         {
-            Err(format!(
-                "location \"{text}\" is outside location \"{parent_text}\""
-            ))
+            Err(format!("location \"{text}\" is outside location \"{parent_text}\"").into())
         }
         _ => Ok(()),
     }

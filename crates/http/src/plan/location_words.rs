@@ -1,6 +1,6 @@
 //! What the words behind `location` say.
 
-use turnpike_conf::Word;
+use turnpike_conf::{Complaint, Word};
 
 /// What a location's words say it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Kind {
 }
 
 /// Reads the words after `location`: a modifier of its own or at the front of the name.
-pub(crate) fn location_words(words: &[Word]) -> Result<(Kind, &str), String> {
+pub(crate) fn location_words(words: &[Word]) -> Result<(Kind, &str), Complaint> {
     match words {
         [modifier, name] => {
             let kind = match modifier.text.as_str() {
@@ -34,7 +34,7 @@ pub(crate) fn location_words(words: &[Word]) -> Result<(Kind, &str), String> {
                 "^~" => Kind::FinalPrefix,
                 "~" => Kind::Pattern,
                 "~*" => Kind::PatternCaseless,
-                other => return Err(format!("invalid location modifier \"{other}\"")),
+                other => return Err(format!("invalid location modifier \"{other}\"").into()),
             };
             Ok((kind, &name.text))
         }
@@ -58,6 +58,6 @@ pub(crate) fn location_words(words: &[Word]) -> Result<(Kind, &str), String> {
             };
             Ok((kind, text))
         }
-        _ => Err("invalid number of arguments in \"location\" directive".to_owned()),
+        _ => Err("invalid number of arguments in \"location\" directive".into()),
     }
 }

@@ -1,6 +1,6 @@
 //! `debug_connection`: clients about whose requests everything is logged.
 
-use turnpike_conf::View;
+use turnpike_conf::{Complaint, View};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_plan::cidr::Cidr;
 
@@ -49,13 +49,14 @@ impl DebuggedClients {
 ///
 /// # Errors
 /// The argument is neither an address nor a network nor `unix:`.
-pub fn check_debug_connection(_: &str, words: &[&str]) -> Result<(), String> {
+pub fn check_debug_connection(_: &str, words: &[&str]) -> Result<(), Complaint> {
     match words {
         [UNIX] => Ok(()),
         [text] if Cidr::parse(text).is_some() => Ok(()),
         [text] => Err(format!(
             "invalid parameter \"{text}\": use an address, a network or \"{UNIX}\""
-        )),
-        _ => Err("invalid number of arguments".to_owned()),
+        )
+        .into()),
+        _ => Err("invalid number of arguments".into()),
     }
 }

@@ -1,6 +1,6 @@
 //! `error_page`: what is answered instead of an error.
 
-use turnpike_conf::{ConfError, Entry, View};
+use turnpike_conf::{Complaint, ConfError, Entry, View};
 
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::VariableTable;
@@ -46,7 +46,7 @@ impl ErrorPage {
             .collect()
     }
 
-    fn read<S>(entry: &Entry, variables: &mut VariableTable<S>) -> Result<Self, String> {
+    fn read<S>(entry: &Entry, variables: &mut VariableTable<S>) -> Result<Self, Complaint> {
         let words: Vec<&str> = entry
             .arguments
             .iter()
@@ -54,7 +54,7 @@ impl ErrorPage {
             .collect();
         let (statuses, answer) = codes(&words)?;
         let Some(target) = entry.arguments.last() else {
-            return Err("invalid number of arguments in \"error_page\" directive".to_owned());
+            return Err("invalid number of arguments in \"error_page\" directive".into());
         };
         let target = match target.text.strip_prefix('@') {
             Some(_) => ErrorTarget::Named(target.text.clone()),
@@ -69,7 +69,7 @@ impl ErrorPage {
 }
 
 /// The statuses before the page, and what it is answered with.
-pub(super) fn codes(words: &[&str]) -> Result<(Vec<u16>, PageStatus), String> {
+pub(super) fn codes(words: &[&str]) -> Result<(Vec<u16>, PageStatus), Complaint> {
     let codes = words.split_last().map_or(&[][..], |(_, codes)| codes);
     let (codes, answer) = match codes.split_last() {
         Some((last, rest)) if last.starts_with('=') && !rest.is_empty() => (rest, answer(last)?),
@@ -82,7 +82,7 @@ pub(super) fn codes(words: &[&str]) -> Result<(Vec<u16>, PageStatus), String> {
     Ok((statuses, answer))
 }
 
-fn answer(text: &str) -> Result<PageStatus, String> {
+fn answer(text: &str) -> Result<PageStatus, Complaint> {
     match &text[1..] {
         "" => Ok(PageStatus::Page),
         // A status has three digits: a number that has more is no answer, but no mistake either.
@@ -90,18 +90,18 @@ fn answer(text: &str) -> Result<PageStatus, String> {
             Some(code) => Ok(PageStatus::Status(
                 u16::try_from(code).unwrap_or(999).min(999),
             )),
-            None => Err(format!("invalid value \"{text}\"")),
+            None => Err(format!("invalid value \"{text}\"").into()),
         },
     }
 }
 
-fn status(text: &str) -> Result<u16, String> {
+fn status(text: &str) -> Result<u16, Complaint> {
     let code: u16 = text
         .parse()
         .map_err(|_| format!("invalid value \"{text}\""))?;
     match code {
-        499 => Err("value \"499\" must be between 300 and 599 and other than 499".to_owned()),
+        499 => Err("value \"499\" must be between 300 and 599 and other than 499".into()),
         300..=599 => Ok(code),
-        _ => Err(format!("value \"{text}\" must be between 300 and 599")),
+        _ => Err(format!("value \"{text}\" must be between 300 and 599").into()),
     }
 }

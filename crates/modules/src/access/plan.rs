@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View};
+use turnpike_conf::{Complaint, ConfError, Entry, View};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::LocationDraft;
 
@@ -37,7 +37,7 @@ fn level_rules(view: View<'_>) -> Result<Vec<Rule>, ConfError> {
         .collect()
 }
 
-fn rule(entry: &Entry) -> Result<Rule, String> {
+fn rule(entry: &Entry) -> Result<Rule, Complaint> {
     let text = entry
         .arguments
         .first()
@@ -57,11 +57,11 @@ fn rule(entry: &Entry) -> Result<Rule, String> {
 }
 
 /// `address | CIDR | unix: | all`.
-pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check(_: &str, words: &[&str]) -> Result<(), Complaint> {
     let text = words.first().copied().unwrap_or_default();
     if matches!(text, "all" | "unix:") || Cidr::parse(text).is_some() {
         Ok(())
     } else {
-        Err(format!("invalid parameter \"{text}\""))
+        Err(format!("invalid parameter \"{text}\"").into())
     }
 }

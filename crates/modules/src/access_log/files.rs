@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use turnpike_conf::{Word, value};
+use turnpike_conf::{Complaint, Word, value};
 use turnpike_http::Quoted;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::file::{self, Links};
@@ -63,7 +63,7 @@ impl CacheRules {
     ///
     /// # Errors
     /// nginx's message, without its place.
-    pub(super) fn read(words: &[Word]) -> Result<Option<CacheRules>, String> {
+    pub(super) fn read(words: &[Word]) -> Result<Option<CacheRules>, Complaint> {
         let mut rules = CacheRules {
             files_max: 0,
             inactive_ms: 10_000,
@@ -95,7 +95,7 @@ impl CacheRules {
             return Ok(None);
         }
         if rules.files_max == 0 {
-            return Err("\"open_log_file_cache\" must have \"max\" parameter".to_owned());
+            return Err("\"open_log_file_cache\" must have \"max\" parameter".into());
         }
         rules.files_max = rules.files_max.min(FILES_MAX);
         Ok(Some(rules))

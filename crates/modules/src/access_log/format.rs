@@ -1,6 +1,6 @@
 //! A log format, compiled to operations.
 
-use turnpike_conf::Word;
+use turnpike_conf::{Complaint, Word};
 use turnpike_plan::variables::{self, Subject, VariableId, VariableTable};
 
 use super::escape::Escape;
@@ -34,14 +34,14 @@ enum Operation {
 
 impl Format {
     /// The predefined format `combined`.
-    pub(super) fn combined<S>(variables: &mut VariableTable<S>) -> Result<Format, String> {
+    pub(super) fn combined<S>(variables: &mut VariableTable<S>) -> Result<Format, Complaint> {
         let mut format = Format::empty(Escape::Default);
         format.push(COMBINED, variables)?;
         Ok(format)
     }
 
     /// The predefined format `json`.
-    pub(super) fn json<S>(variables: &mut VariableTable<S>) -> Result<Format, String> {
+    pub(super) fn json<S>(variables: &mut VariableTable<S>) -> Result<Format, Complaint> {
         let mut format = Format::empty(Escape::Json);
         format.push(JSON, variables)?;
         Ok(format)
@@ -54,7 +54,7 @@ impl Format {
     pub(super) fn compile<S>(
         words: &[Word],
         variables: &mut VariableTable<S>,
-    ) -> Result<Format, String> {
+    ) -> Result<Format, Complaint> {
         let escape = words
             .first()
             .and_then(|word| word.text.strip_prefix("escape="));
@@ -62,7 +62,7 @@ impl Format {
             None | Some("default") => Escape::Default,
             Some("json") => Escape::Json,
             Some("none") => Escape::None,
-            Some(other) => return Err(format!("unknown log format escaping \"{other}\"")),
+            Some(other) => return Err(format!("unknown log format escaping \"{other}\"").into()),
         });
         for word in &words[usize::from(escape.is_some())..] {
             format.push(&word.bytes(), variables)?;
@@ -98,7 +98,7 @@ impl Format {
         }
     }
 
-    fn push<S>(&mut self, text: &[u8], variables: &mut VariableTable<S>) -> Result<(), String> {
+    fn push<S>(&mut self, text: &[u8], variables: &mut VariableTable<S>) -> Result<(), Complaint> {
         let mut rest = text;
         while !rest.is_empty() {
             let literal = rest.iter().position(|byte| *byte == b'$');
@@ -120,7 +120,7 @@ impl Format {
 }
 
 /// The name behind the dollar sign that `text` begins with, and the bytes it takes in all.
-fn name_after_dollar(text: &[u8]) -> Result<(&[u8], usize), String> {
+fn name_after_dollar(text: &[u8]) -> Result<(&[u8], usize), Complaint> {
     let invalid = || {
         let text = String::from_utf8_lossy(text);
         format!("invalid parameter \"{text}\"")
@@ -138,12 +138,10 @@ fn name_after_dollar(text: &[u8]) -> Result<(&[u8], usize), String> {
     let name = &name[..length];
     if braced && text.get(start + length) != Some(&b'}') {
         let name = String::from_utf8_lossy(name);
-        return Err(format!(
-            "the closing bracket in \"{name}\" variable is missing"
-        ));
+        return Err(format!("the closing bracket in \"{name}\" variable is missing").into());
     }
     if name.is_empty() {
-        return Err(invalid());
+        return Err(invalid().into());
     }
     Ok((name, start + length + usize::from(braced)))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View, Word, value};
+use turnpike_conf::{Complaint, ConfError, Entry, View, Word, value};
 use turnpike_http::plan::LocationDraft;
 use turnpike_lane::log::{Errno, Syslog, SyslogSpec};
 use turnpike_plan::builder::Builder;
@@ -87,7 +87,7 @@ pub(super) fn formats<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result
         let formats = &builder.store::<Store>().formats;
         let is_known = formats.contains_key(&name.text);
         let format = if is_known {
-            Err(format!("duplicate \"log_format\" name \"{}\"", name.text))
+            Err(format!("duplicate \"log_format\" name \"{}\"", name.text).into())
         } else {
             Format::compile(words, &mut builder.variables)
         };
@@ -237,7 +237,7 @@ struct Parameters {
     condition: Option<Template>,
 }
 
-fn read<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Log>, String> {
+fn read<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Log>, Complaint> {
     let target = entry.arguments.first().map(Word::bytes).unwrap_or_default();
     let text = first(entry);
     let name = entry
@@ -257,7 +257,7 @@ fn read<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Log>, Stri
     let gzip_bytes = parameters.gzip_level.map(|_| GZIP_BUFFER_BYTES);
     let buffer_bytes = parameters.buffer_bytes.or(gzip_bytes);
     if parameters.flush_ms.is_some() && buffer_bytes.is_none() {
-        return Err(format!("no buffer is defined for access_log \"{text}\""));
+        return Err(format!("no buffer is defined for access_log \"{text}\"").into());
     }
     if let Some(bytes_max) = buffer_bytes {
         buffered(&mut output, text, bytes_max, &parameters, builder)?;
@@ -269,9 +269,9 @@ fn read<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Log>, Stri
     }))
 }
 
-fn output<S>(text: &str, target: &[u8], builder: &mut Builder<'_, S>) -> Result<Output, String> {
+fn output<S>(text: &str, target: &[u8], builder: &mut Builder<'_, S>) -> Result<Output, Complaint> {
     if let Some(text) = text.strip_prefix("syslog:") {
-        let spec = SyslogSpec::parse(text)?;
+        let spec = SyslogSpec::parse(text).map_err(String::from)?;
         return Ok(Output::Syslog(Arc::new(Syslog::new(spec))));
     }
     let path = if target.is_empty() {
@@ -298,14 +298,14 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 fn open<S>(
     builder: &mut Builder<'_, S>,
     path: &std::path::Path,
-) -> Result<Arc<turnpike_lane::log::LogFile>, String> {
+) -> Result<Arc<turnpike_lane::log::LogFile>, Complaint> {
     builder.environment.log_file(path).map_err(|error| {
         let path = path.display();
-        format!("open() \"{path}\" failed {}", Errno(&error))
+        format!("open() \"{path}\" failed {}", Errno(&error)).into()
     })
 }
 
-fn parameters<S>(words: &[Word], builder: &mut Builder<'_, S>) -> Result<Parameters, String> {
+fn parameters<S>(words: &[Word], builder: &mut Builder<'_, S>) -> Result<Parameters, Complaint> {
     let mut parameters = Parameters::default();
     for word in words {
         let text = word.text.as_str();
@@ -328,7 +328,7 @@ fn parameters<S>(words: &[Word], builder: &mut Builder<'_, S>) -> Result<Paramet
             let condition = Template::compile(condition, &mut builder.variables)?;
             parameters.condition = Some(condition);
         } else {
-            return Err(format!("invalid parameter \"{text}\""));
+            return Err(format!("invalid parameter \"{text}\"").into());
         }
     }
     Ok(parameters)
@@ -341,11 +341,11 @@ fn buffered<S>(
     bytes_max: usize,
     parameters: &Parameters,
     builder: &mut Builder<'_, S>,
-) -> Result<(), String> {
+) -> Result<(), Complaint> {
     let (file, buffer) = match output {
         Output::File { file, buffer } => (file, buffer),
-        Output::Path(_) => return Err("buffered logs cannot have variables in name".to_owned()),
-        Output::Syslog(_) => return Err("logs to syslog cannot be buffered".to_owned()),
+        Output::Path(_) => return Err("buffered logs cannot have variables in name".into()),
+        Output::Syslog(_) => return Err("logs to syslog cannot be buffered".into()),
     };
     let buffers = &mut builder.store::<Store>().buffers;
     let spec = BufferSpec {
@@ -360,9 +360,9 @@ fn buffered<S>(
         ..spec
     }) != known
     {
-        return Err(format!(
-            "access_log \"{text}\" already defined with conflicting parameters"
-        ));
+        return Err(
+            format!("access_log \"{text}\" already defined with conflicting parameters").into(),
+        );
     }
     *buffer = Some(known);
     Ok(())

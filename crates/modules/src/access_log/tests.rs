@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use turnpike_conf::{Span, Word};
+use turnpike_conf::{Complaint, Span, Word};
 use turnpike_http::variables::table;
 
 use super::escape::Escape;
@@ -57,7 +57,7 @@ fn compiles_formats_or_says_what_is_wrong() {
     for (text, message) in cases {
         let mut variables = table([]);
         let result = Format::compile(&words(text), &mut variables);
-        let got = result.err().unwrap_or_default();
+        let got = result.err().map(String::from).unwrap_or_default();
         assert_eq!(&got, message, "{text:?}");
     }
 }
@@ -86,7 +86,7 @@ fn reads_the_cache_of_log_files() {
     ];
     for (text, expected) in cases {
         let got = CacheRules::read(&words(text)).map(|rules| rules.is_some());
-        assert_eq!(got, expected.map_err(str::to_owned), "{text:?}");
+        assert_eq!(got, expected.map_err(Complaint::from), "{text:?}");
     }
 }
 

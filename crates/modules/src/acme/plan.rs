@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use instant_acme::Identifier;
-use turnpike_conf::{ConfError, Context, Entry, View, value};
+use turnpike_conf::{Complaint, ConfError, Context, Entry, View, value};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_plan::environment::FolderKind;
@@ -60,7 +60,7 @@ pub(super) fn issuers(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), C
     for block in view.children("acme_issuer") {
         let name = block.argument(0);
         let made = if builder.store::<Store>().issuers.contains_key(name) {
-            Err(format!("\"acme_issuer {name}\" is defined twice"))
+            Err(format!("\"acme_issuer {name}\" is defined twice").into())
         } else {
             issuer(view, block, builder)
         };
@@ -75,21 +75,21 @@ pub(super) fn issuers(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), C
     Ok(())
 }
 
-fn check_zone(entry: &Entry) -> Result<(), String> {
+fn check_zone(entry: &Entry) -> Result<(), Complaint> {
     let text = entry.argument(0);
     let zone = text
         .strip_prefix("zone=")
         .and_then(|zone| zone.split_once(':'));
     let size = zone.and_then(|(name, size)| (!name.is_empty()).then(|| value::size(size))?);
     size.map(|_| ())
-        .ok_or_else(|| format!("invalid zone \"{text}\": write zone=name:size"))
+        .ok_or_else(|| format!("invalid zone \"{text}\": write zone=name:size").into())
 }
 
 fn issuer(
     view: View<'_>,
     block: View<'_>,
     builder: &mut Builder<'_>,
-) -> Result<(Arc<IssuerService>, String), String> {
+) -> Result<(Arc<IssuerService>, String), Complaint> {
     let settings = IssuerSettings::read(block, builder)?;
     if let Some(path) = &settings.state_path {
         builder.environment.folder(path, FolderKind::Named);
@@ -106,7 +106,8 @@ fn issuer(
     let names = upstream::names(view, builder).map_err(|error| error.message)?;
     let log = builder
         .environment
-        .error_log(&view.nearest_all("error_log"))?;
+        .error_log(&view.nearest_all("error_log"))
+        .map_err(String::from)?;
     let key = zone_key(&settings);
     let make = || Arc::new(Issuer::new(settings.clone())) as Arc<dyn Any + Send + Sync>;
     let kept = builder.environment.zone(&key, &make).downcast();
@@ -235,11 +236,13 @@ fn certificate(
         builder.store::<IssuedSource>().lacks_name = true;
         return Ok(None);
     }
-    let failed = |message: String| server.error(entry.span, message);
+    let failed = |message: Complaint| server.error(entry.span, message);
     let name = entry.argument(0);
     let known = builder.store::<Store>().issuers.get(name).cloned();
     let Some((issuer, issuer_key)) = known else {
-        return Err(failed(format!("acme issuer \"{name}\" is not found")));
+        return Err(failed(
+            format!("acme issuer \"{name}\" is not found").into(),
+        ));
     };
     let by_dns = issuer.issuer.shows_by_dns();
     let wanted = wanted(server, entry, by_dns, names.as_deref());
@@ -261,7 +264,7 @@ fn wanted(
     entry: &Entry,
     by_dns: bool,
     names: Option<&[String]>,
-) -> Result<(Vec<Identifier>, KeyType), String> {
+) -> Result<(Vec<Identifier>, KeyType), Complaint> {
     let mut key_type = KeyType::P256;
     let mut identifiers = Vec::new();
     for word in entry.arguments.iter().skip(1) {
@@ -275,7 +278,8 @@ fn wanted(
                     "\"acme_certificate\" in \"http\" takes the names of each server: \
                      \"{}\" belongs in a server",
                     word.text
-                ));
+                )
+                .into());
             }
             None => identifiers.push(identifier(&word.text, by_dns)?),
         }
@@ -300,32 +304,30 @@ fn wanted(
         }
     }
     if found.is_empty() {
-        Err("\"acme_certificate\" has no identifier, and the server has no name".to_owned())
+        Err("\"acme_certificate\" has no identifier, and the server has no name".into())
     } else {
         Ok((found, key_type))
     }
 }
 
-fn identifier(text: &str, by_dns: bool) -> Result<Identifier, String> {
+fn identifier(text: &str, by_dns: bool) -> Result<Identifier, Complaint> {
     let address = text.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = address.parse() {
         return Ok(Identifier::Ip(address));
     }
     let invalid = |why: &str| format!("\"{text}\" cannot be in a certificate: {why}");
     if text.starts_with('~') {
-        return Err(invalid(
-            "it is a pattern; list the names in \"acme_certificate\"",
-        ));
+        return Err(invalid("it is a pattern; list the names in \"acme_certificate\"").into());
     }
     let is_wildcard = text.starts_with("*.");
     if is_wildcard && !by_dns {
-        return Err(invalid("a wildcard needs the challenge dns-01"));
+        return Err(invalid("a wildcard needs the challenge dns-01").into());
     }
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
     let name = text.strip_prefix("*.").unwrap_or(text);
     if name.bytes().all(fits) && !name.starts_with('.') {
         Ok(Identifier::Dns(text.to_ascii_lowercase()))
     } else {
-        Err(invalid("it is not a DNS name"))
+        Err(invalid("it is not a DNS name").into())
     }
 }

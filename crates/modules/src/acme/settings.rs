@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use turnpike_conf::{Directive, View, value};
+use turnpike_conf::{Complaint, Directive, View, value};
 use turnpike_http::plan::Builder;
 
 use super::account;
@@ -93,7 +93,7 @@ impl IssuerSettings {
     pub(super) fn read(
         block: View<'_>,
         builder: &mut Builder<'_>,
-    ) -> Result<IssuerSettings, String> {
+    ) -> Result<IssuerSettings, Complaint> {
         let mut written = Written::default();
         for line in block.data() {
             if let Err(message) = written.line(line, builder) {
@@ -105,12 +105,10 @@ impl IssuerSettings {
         let parsed: Result<http::Uri, _> = uri.parse();
         let scheme = parsed.as_ref().ok().and_then(http::Uri::scheme_str);
         match scheme {
-            _ if uri.is_empty() => return Err("\"acme_issuer\" requires \"uri\"".to_owned()),
+            _ if uri.is_empty() => return Err("\"acme_issuer\" requires \"uri\"".into()),
             Some("https" | "http") => {}
             _ => {
-                return Err(format!(
-                    "invalid \"uri\" value \"{uri}\": write https://..."
-                ));
+                return Err(format!("invalid \"uri\" value \"{uri}\": write https://...").into());
             }
         }
         let account_key = match written.account_key {
@@ -119,7 +117,8 @@ impl IssuerSettings {
                 return Err(format!(
                     "\"account_key {kind}\" is not supported: use \"ecdsa:256\" or a file with \
                      such a key"
-                ));
+                )
+                .into());
             }
             Some(file) => AccountKey::Given(account_key(file, builder)?),
         };
@@ -127,7 +126,8 @@ impl IssuerSettings {
             return Err(
                 "\"external_account_key\" needs an account key that is made here: take \
                         the file out of \"account_key\""
-                    .to_owned(),
+                    .to_owned()
+                    .into(),
             );
         }
         let verify = written.verify.unwrap_or(true) && scheme == Some("https");
@@ -166,7 +166,7 @@ impl IssuerSettings {
 }
 
 impl<'a> Written<'a> {
-    fn line(&mut self, line: &'a Directive, builder: &mut Builder<'_>) -> Result<(), String> {
+    fn line(&mut self, line: &'a Directive, builder: &mut Builder<'_>) -> Result<(), Complaint> {
         let name = line.name.text.as_str();
         let words: Vec<&str> = line.arguments.iter().map(|word| &*word.text).collect();
         let allowed = match name {
@@ -184,15 +184,17 @@ impl<'a> Written<'a> {
                 return Err(
                     "\"preferred_chain\" is not supported yet: the authority's own choice \
                             of the chain is used"
-                        .to_owned(),
+                        .to_owned()
+                        .into(),
                 );
             }
-            _ => return Err(format!("unknown directive \"{name}\" in \"acme_issuer\"")),
+            _ => return Err(format!("unknown directive \"{name}\" in \"acme_issuer\"").into()),
         };
         if !allowed.contains(&words.len()) {
             return Err(format!(
                 "invalid number of arguments in \"{name}\" directive of \"acme_issuer\""
-            ));
+            )
+            .into());
         }
         let text = words.first().copied().unwrap_or_default();
         let is_new = match name {
@@ -223,19 +225,20 @@ impl<'a> Written<'a> {
         if is_new {
             Ok(())
         } else {
-            Err(format!("\"{name}\" directive is duplicate"))
+            Err(format!("\"{name}\" directive is duplicate").into())
         }
     }
 }
 
-fn challenge(words: &[&str], builder: &mut Builder<'_>) -> Result<Challenge, String> {
+fn challenge(words: &[&str], builder: &mut Builder<'_>) -> Result<Challenge, Complaint> {
     match words {
         ["http" | "http-01"] => Ok(Challenge::Http),
         ["tls-alpn" | "tls-alpn-01"] => Ok(Challenge::Tls),
         ["dns" | "dns-01", _] if builder.environment.is_sandboxed() => Err(
             "\"challenge dns-01\" runs a program, which a sandbox forbids: use another challenge \
              or say \"sandbox off\""
-                .to_owned(),
+                .to_owned()
+                .into(),
         ),
         ["dns" | "dns-01", program] => {
             let program = builder.environment.prefix().join(program);
@@ -244,12 +247,14 @@ fn challenge(words: &[&str], builder: &mut Builder<'_>) -> Result<Challenge, Str
         ["dns" | "dns-01"] => Err(
             "\"challenge dns-01\" needs the program that sets records: write \
              challenge dns-01 PROGRAM"
-                .to_owned(),
+                .to_owned()
+                .into(),
         ),
         _ => Err(format!(
             "\"challenge {}\" is unknown: use http-01, tls-alpn-01 or dns-01 PROGRAM",
             words.join(" ")
-        )),
+        )
+        .into()),
     }
 }
 
@@ -262,20 +267,20 @@ fn contact(word: &str) -> String {
     }
 }
 
-fn read_file(file: &str, builder: &mut Builder<'_>) -> Result<Arc<[u8]>, String> {
+fn read_file(file: &str, builder: &mut Builder<'_>) -> Result<Arc<[u8]>, Complaint> {
     let path = builder.environment.conf_folder().join(file);
     let read = builder.environment.file(&path);
-    read.map_err(|error| format!("failed to open \"{}\": {error}", path.display()))
+    read.map_err(|error| format!("failed to open \"{}\": {error}", path.display()).into())
 }
 
-fn account_key(file: &str, builder: &mut Builder<'_>) -> Result<Arc<[u8]>, String> {
+fn account_key(file: &str, builder: &mut Builder<'_>) -> Result<Arc<[u8]>, Complaint> {
     let pem = read_file(file, builder)?;
     let key = account::pkcs8_of(&pem);
     let key = key.map_err(|why| format!("cannot load \"account_key {file}\": {why}"))?;
     Ok(key.into())
 }
 
-fn external_key(id: &str, file: &str, builder: &mut Builder<'_>) -> Result<ExternalKey, String> {
+fn external_key(id: &str, file: &str, builder: &mut Builder<'_>) -> Result<ExternalKey, Complaint> {
     let text = match file.strip_prefix("data:") {
         Some(data) => data.as_bytes().into(),
         None => read_file(file, builder)?,
@@ -288,9 +293,9 @@ fn external_key(id: &str, file: &str, builder: &mut Builder<'_>) -> Result<Exter
     })
 }
 
-fn trusted(file: Option<&str>, builder: &mut Builder<'_>) -> Result<Arc<[u8]>, String> {
+fn trusted(file: Option<&str>, builder: &mut Builder<'_>) -> Result<Arc<[u8]>, Complaint> {
     read_file(file.unwrap_or(SYSTEM_CERTIFICATES), builder).map_err(|error| match file {
         Some(_) => error,
-        None => format!("{error}; name the certificates with \"ssl_trusted_certificate\""),
+        None => format!("{error}; name the certificates with \"ssl_trusted_certificate\"").into(),
     })
 }

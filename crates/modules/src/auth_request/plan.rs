@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View};
+use turnpike_conf::{Complaint, ConfError, Entry, View};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::{Template, VariableId};
@@ -34,11 +34,11 @@ pub(super) fn location(
     Ok(())
 }
 
-fn read_set(entry: &Entry, builder: &mut Builder<'_>) -> Result<(VariableId, Template), String> {
+fn read_set(entry: &Entry, builder: &mut Builder<'_>) -> Result<(VariableId, Template), Complaint> {
     let written = entry.argument(0);
     let name = written.strip_prefix('$').filter(|name| !name.is_empty());
     let Some(name) = name else {
-        return Err(format!("invalid variable name \"{written}\""));
+        return Err(format!("invalid variable name \"{written}\"").into());
     };
     let id = builder.variables.define_stored(name)?;
     let value = entry.arguments.get(1).map(|word| word.bytes());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, View};
+use turnpike_conf::{Complaint, ConfError, View};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_plan::product::Product;
@@ -67,10 +67,10 @@ fn frame(view: View<'_>) -> Frame {
 }
 
 /// `path [subrequest]`.
-pub(super) fn check_frame(_: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check_frame(_: &str, words: &[&str]) -> Result<(), Complaint> {
     match words {
         [_] | [_, "subrequest"] => Ok(()),
-        [_, word] => Err(format!("invalid parameter \"{word}\": use \"subrequest\"")),
-        _ => Err("invalid parameters".to_owned()),
+        [_, word] => Err(format!("invalid parameter \"{word}\": use \"subrequest\"").into()),
+        _ => Err("invalid parameters".into()),
     }
 }

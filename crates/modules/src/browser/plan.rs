@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, View};
+use turnpike_conf::{Complaint, ConfError, View};
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::{Ages, Ancient, Browsers, KINDS, Modern, Rule};
@@ -34,18 +34,18 @@ pub(super) fn version(text: &str) -> Option<u64> {
 }
 
 /// `browser version | unlisted`.
-pub(super) fn check_modern(_: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check_modern(_: &str, words: &[&str]) -> Result<(), Complaint> {
     match words {
         ["unlisted"] => Ok(()),
-        [name] => Err(format!("unknown browser name \"{name}\"")),
+        [name] => Err(format!("unknown browser name \"{name}\"").into()),
         [name, text] => {
             if version(text).is_none() {
-                return Err(format!("invalid browser version \"{text}\""));
+                return Err(format!("invalid browser version \"{text}\"").into());
             }
             if KINDS.iter().any(|kind| kind.name == *name) {
                 Ok(())
             } else {
-                Err(format!("unknown browser name \"{name}\""))
+                Err(format!("unknown browser name \"{name}\"").into())
             }
         }
         _ => Ok(()),

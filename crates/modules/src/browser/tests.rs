@@ -63,7 +63,9 @@ fn what_modern_browser_is_given_is_checked() {
         (&["lynx", "1"], "unknown browser name \"lynx\""),
         (&["lynx"], "unknown browser name \"lynx\""),
     ] {
-        let found = check_modern("modern_browser", words).err();
+        let found = check_modern("modern_browser", words)
+            .err()
+            .map(String::from);
         assert_eq!(found.unwrap_or_default(), complaint, "{words:?}");
     }
 }

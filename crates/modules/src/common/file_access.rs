@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use turnpike_conf::{ConfError, Entry, View};
+use turnpike_conf::{Complaint, ConfError, Entry, View};
 
 /// Mode of files unless the directive says otherwise.
 const MODE: u32 = 0o600;
@@ -48,10 +48,10 @@ pub(crate) fn make_folders(folder: &Path, mode: u32) -> io::Result<()> {
 }
 
 /// `users:permissions ...`.
-pub(crate) fn check_access(_: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check_access(_: &str, words: &[&str]) -> Result<(), Complaint> {
     let checked = words.iter().map(|word| match rights(word) {
         Some(_) => Ok(()),
-        None => Err(format!("invalid value \"{word}\"")),
+        None => Err(format!("invalid value \"{word}\"").into()),
     });
     checked.collect()
 }

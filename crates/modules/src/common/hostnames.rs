@@ -1,6 +1,7 @@
 //! Names with wildcards, looked up as nginx looks them up: the name itself, then the longest
 //! wildcard in front, then the longest at the end. It compiles no pattern and knows no request.
 
+use turnpike_conf::Complaint;
 use turnpike_plan::keys::KeyMap;
 
 /// Values by name.
@@ -20,6 +21,16 @@ pub(crate) enum Refusal {
     Invalid,
     /// The name is there already.
     Conflict,
+}
+
+impl Refusal {
+    /// What is wrong with the name that was to be added, in nginx's words.
+    pub(crate) fn complaint(self, name: &str) -> Complaint {
+        match self {
+            Self::Invalid => format!("invalid hostname or wildcard \"{name}\"").into(),
+            Self::Conflict => format!("conflicting parameter \"{name}\"").into(),
+        }
+    }
 }
 
 /// What a name stands for.

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::value;
+use turnpike_conf::{Complaint, value};
 use turnpike_plan::builder::Builder;
 
 /// Least size of a zone: eight pages, nginx's.
@@ -21,12 +21,12 @@ struct Names(HashMap<String, &'static str>);
 ///
 /// # Errors
 /// nginx's message, without its place.
-pub(crate) fn declaration(text: &str) -> Result<(&str, u64), String> {
+pub(crate) fn declaration(text: &str) -> Result<(&str, u64), Complaint> {
     let invalid = || format!("invalid zone size \"zone={text}\"");
     let (name, size) = text.split_once(':').ok_or_else(invalid)?;
     let size_bytes = value::size(size).ok_or_else(invalid)?;
     if size_bytes < ZONE_BYTES_MIN {
-        return Err(format!("zone \"zone={text}\" is too small"));
+        return Err(format!("zone \"zone={text}\" is too small").into());
     }
     Ok((name, size_bytes))
 }
@@ -54,12 +54,13 @@ pub(crate) fn open<T: Send + Sync + 'static, S>(
     name: &str,
     identity: &str,
     make: impl Fn() -> T,
-) -> Result<Arc<T>, String> {
+) -> Result<Arc<T>, Complaint> {
     let names = &mut builder.store::<Names>().0;
     if *names.entry(name.to_owned()).or_insert(owner) != owner {
         return Err(format!(
             "the shared memory zone \"{name}\" is already declared for a different use"
-        ));
+        )
+        .into());
     }
     let key = format!("{owner}:{name}:{identity}");
     let make = || Arc::new(make()) as Arc<dyn Any + Send + Sync>;
@@ -67,6 +68,7 @@ pub(crate) fn open<T: Send + Sync + 'static, S>(
         Ok(zone) => Ok(zone),
         Err(_) => Err(format!(
             "the shared memory zone \"{name}\" conflicts with declared elsewhere"
-        )),
+        )
+        .into()),
     }
 }

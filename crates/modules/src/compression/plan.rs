@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, View};
+use turnpike_conf::{Complaint, ConfError, View};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::{LaneSlot, LaneState};
 use turnpike_http::phase::{FilterPlace, HandlerPlace};
@@ -266,28 +266,28 @@ fn ratio(exchange: &Exchange, coding: Coding, out: &mut Vec<u8>) -> bool {
 }
 
 /// `gzip_window`.
-pub(super) fn check_gzip_window(name: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check_gzip_window(name: &str, words: &[&str]) -> Result<(), Complaint> {
     check_window(Coding::Gzip, name, words)
 }
 
 /// `brotli_window`.
-pub(super) fn check_brotli_window(name: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check_brotli_window(name: &str, words: &[&str]) -> Result<(), Complaint> {
     check_window(Coding::Brotli, name, words)
 }
 
-fn check_window(coding: Coding, name: &str, words: &[&str]) -> Result<(), String> {
+fn check_window(coding: Coding, name: &str, words: &[&str]) -> Result<(), Complaint> {
     let text = words.first().copied().unwrap_or_default();
     let bytes = turnpike_conf::value::size(text)
         .ok_or_else(|| format!("\"{name}\" directive invalid value"))?;
     if is_window(coding, bytes) {
         Ok(())
     } else {
-        Err(window_refused(coding).to_owned())
+        Err(window_refused(coding).to_owned().into())
     }
 }
 
 /// `gzip_disable`.
-pub(super) fn check_disable(_: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check_disable(_: &str, words: &[&str]) -> Result<(), Complaint> {
     let mut patterns = words.iter().filter(|word| **word != "msie6");
     patterns.try_for_each(|word| Ok(Regex::check(word, Case::Ignored).map(drop)?))
 }

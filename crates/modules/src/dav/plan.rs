@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_conf::{Complaint, ConfError, Entry, View, value};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_plan::temporary::Removal;
@@ -96,7 +96,7 @@ fn methods(view: View<'_>, name: &str) -> Vec<Method> {
 struct Store(HashMap<String, Arc<LockZone>>);
 
 /// Reads `zone=name:size [timeout=time]`.
-fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
+fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), Complaint> {
     let (mut zone, mut timeout_ms) = (None, LOCK_TIMEOUT_MS);
     for word in entry.arguments.iter() {
         let text = word.text.as_str();
@@ -104,11 +104,11 @@ fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
         match text.split_once('=').ok_or_else(invalid)? {
             ("zone", text) => zone = Some(zone::declaration(text)?),
             ("timeout", text) => timeout_ms = value::milliseconds(text).ok_or_else(invalid)?,
-            _ => return Err(invalid()),
+            _ => return Err(invalid().into()),
         }
     }
     let Some((name, size_bytes)) = zone.filter(|(name, _)| !name.is_empty()) else {
-        return Err("\"dav_ext_lock_zone\" must have \"zone\" parameter".to_owned());
+        return Err("\"dav_ext_lock_zone\" must have \"zone\" parameter".into());
     };
     let identity = format!("{size_bytes}:{timeout_ms}");
     let locks = zone::open(builder, "dav_ext", name, &identity, || {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Entry, View};
+use turnpike_conf::{Complaint, ConfError, Context, Entry, View};
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
@@ -85,11 +85,11 @@ pub(super) fn location(
     Ok(())
 }
 
-fn placed<T>(view: View<'_>, entry: &Entry, read: Result<T, String>) -> Result<T, ConfError> {
+fn placed<T>(view: View<'_>, entry: &Entry, read: Result<T, Complaint>) -> Result<T, ConfError> {
     read.map_err(|message| view.error(entry.span, message))
 }
 
-fn template(entry: &Entry, index: usize, builder: &mut Builder<'_>) -> Result<Template, String> {
+fn template(entry: &Entry, index: usize, builder: &mut Builder<'_>) -> Result<Template, Complaint> {
     let word = entry.arguments.get(index);
     let text = word.map(|word| word.bytes()).unwrap_or_default();
     Ok(Template::compile(&text, &mut builder.variables)?)
@@ -98,7 +98,7 @@ fn template(entry: &Entry, index: usize, builder: &mut Builder<'_>) -> Result<Te
 fn target(
     entry: &Entry,
     builder: &mut Builder<'_>,
-) -> Result<(Template, Option<Template>), String> {
+) -> Result<(Template, Option<Template>), Complaint> {
     let query = match entry.arguments.len() {
         2 => Some(template(entry, 1, builder)?),
         _ => None,
@@ -107,7 +107,7 @@ fn target(
 }
 
 /// Options stand in front of the strings, and end with the first word that is none.
-fn line(entry: &Entry, builder: &mut Builder<'_>) -> Result<Line, String> {
+fn line(entry: &Entry, builder: &mut Builder<'_>) -> Result<Line, Complaint> {
     let (mut first, mut has_end) = (0, true);
     for word in entry.arguments.iter() {
         match word.text.as_str() {
@@ -127,7 +127,7 @@ fn line(entry: &Entry, builder: &mut Builder<'_>) -> Result<Line, String> {
     })
 }
 
-fn command(entry: &Entry, builder: &mut Builder<'_>) -> Result<Command, String> {
+fn command(entry: &Entry, builder: &mut Builder<'_>) -> Result<Command, Complaint> {
     Ok(match entry.row.name {
         "echo_duplicate" => {
             let count = template(entry, 0, builder)?;

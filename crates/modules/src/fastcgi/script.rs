@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, View, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, LocationDraft, Pattern};
 use turnpike_http::regex::{Case, Regex};
@@ -27,11 +27,11 @@ struct Name(ByLocation<Script>);
 struct PathInfo(ByLocation<Script>);
 
 /// A pattern with two groups.
-pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check(_: &str, words: &[&str]) -> Result<(), Complaint> {
     let pattern = words.first().copied().unwrap_or_default();
     match Regex::check(pattern, Case::Sensitive)?.group_count() {
         2 => Ok(()),
-        _ => Err(format!("pattern \"{pattern}\" must have 2 captures")),
+        _ => Err(format!("pattern \"{pattern}\" must have 2 captures").into()),
     }
 }
 

@@ -1,5 +1,6 @@
 use super::script;
 use crate::pass::params::{self, name_parameter};
+use turnpike_conf::Complaint;
 
 #[test]
 fn fields_are_called_as_cgi_calls_them() {
@@ -18,7 +19,8 @@ fn fields_are_called_as_cgi_calls_them() {
 
 #[test]
 fn arguments_are_checked_as_nginx_does() {
-    let complaint = |checked: Result<(), String>| checked.err().unwrap_or_default();
+    let complaint =
+        |checked: Result<(), Complaint>| checked.err().map_or_else(String::new, String::from);
     assert_eq!(complaint(params::check("", &["A", "b"])), "");
     assert_eq!(
         complaint(params::check("", &["A", "b", "if_not_empty"])),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Directive, View};
+use turnpike_conf::{Complaint, ConfError, Directive, View};
 use turnpike_plan::Quoted;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::variables::{Computed, VariableId};
@@ -49,13 +49,13 @@ pub(super) fn define<S: Located>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
 ) -> Result<(), ConfError> {
-    let place = |message: String| view.error(view.span(), message);
+    let place = |message: Complaint| view.error(view.span(), message);
     let variable = |index: usize| {
         let written = view.argument(index);
         written
             .strip_prefix('$')
             .filter(|name| !name.is_empty())
-            .ok_or_else(|| place(format!("invalid variable name \"{written}\"")))
+            .ok_or_else(|| place(format!("invalid variable name \"{written}\"").into()))
     };
     let (address, name) = match view.arguments().len() {
         1 => (None, variable(0)?),
@@ -92,12 +92,12 @@ pub(super) fn define<S: Located>(
 
 impl Draft {
     /// Reads a line. Returns what is worth a warning, in nginx's words.
-    fn line(&mut self, line: &Directive) -> Result<Option<String>, String> {
+    fn line(&mut self, line: &Directive) -> Result<Option<String>, Complaint> {
         let first = line.name.text.as_str();
         match (first, &*line.arguments) {
             ("ranges", []) if self.has_networks => Err("the \"ranges\" directive must be the \
                  first directive inside \"geo\" block"
-                .to_owned()),
+                .into()),
             ("ranges", []) => {
                 self.ranges.get_or_insert_default();
                 Ok(None)
@@ -116,11 +116,11 @@ impl Draft {
             }
             (_, [second]) if self.ranges.is_some() => self.range(first, &second.text),
             (_, [second]) => self.network(first, &second.text),
-            _ => Err("invalid number of the geo parameters".to_owned()),
+            _ => Err("invalid number of the geo parameters".into()),
         }
     }
 
-    fn range(&mut self, first: &str, second: &str) -> Result<Option<String>, String> {
+    fn range(&mut self, first: &str, second: &str) -> Result<Option<String>, Complaint> {
         if first == "default" {
             let value = self.value(second);
             let old = self.range_default.replace(value);
@@ -143,7 +143,7 @@ impl Draft {
         Ok(self.duplicate(&format!("range \"{text}\","), second, old))
     }
 
-    fn network(&mut self, first: &str, second: &str) -> Result<Option<String>, String> {
+    fn network(&mut self, first: &str, second: &str) -> Result<Option<String>, Complaint> {
         self.has_networks = true;
         let old = match first {
             "default" => {
@@ -183,6 +183,6 @@ impl Draft {
     }
 }
 
-fn network(text: &str) -> Result<Network, String> {
-    Network::parse(text).ok_or_else(|| format!("invalid network \"{text}\""))
+fn network(text: &str) -> Result<Network, Complaint> {
+    Network::parse(text).ok_or_else(|| format!("invalid network \"{text}\"").into())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use turnpike_conf::{ConfError, Directive, View, Word, value};
+use turnpike_conf::{Complaint, ConfError, Directive, View, Word, value};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::template::Template;
 
@@ -66,15 +66,15 @@ fn define_block<S: Located>(
     builder: &mut Builder<'_, S>,
     proxies: &Arc<Proxies>,
 ) -> Result<(), ConfError> {
-    let place = |message: String| block.error(block.span(), message);
+    let place = |message: Complaint| block.error(block.span(), message);
     let written = block.argument(0);
     let path = builder.environment.conf_folder().join(written);
     if !builder.store::<Named<S>>().0.insert(path.clone()) {
-        return Err(place(format!("Duplicate GeoIP2 mmdb - {written}")));
+        return Err(place(format!("Duplicate GeoIP2 mmdb - {written}").into()));
     }
     let interval = interval(block)?;
     let database = open(&path, interval, builder)
-        .map_err(|error| place(format!("MMDB_open(\"{written}\") failed - {error}")))?;
+        .map_err(|error| place(format!("MMDB_open(\"{written}\") failed - {error}").into()))?;
     for line in block.data() {
         if line.name.text == "auto_reload" {
             continue;
@@ -119,7 +119,7 @@ fn open<S>(
     path: &Path,
     interval: Option<Duration>,
     builder: &mut Builder<'_, S>,
-) -> Result<Arc<Database>, String> {
+) -> Result<Arc<Database>, Complaint> {
     let stamp = Stamp::of(path).map_err(|error| error.to_string())?;
     let key = format!("geoip2 {path:?} {stamp:?} {interval:?}");
     let zone = builder
@@ -127,7 +127,7 @@ fn open<S>(
         .zone(&key, &|| Arc::new(Kept::default()));
     let Ok(kept) = zone.downcast::<Kept>() else {
         // No other family has a key like this one.
-        return Database::open(path).map(Arc::new);
+        return Ok(Database::open(path).map(Arc::new)?);
     };
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(database) = &*kept {
@@ -144,7 +144,7 @@ fn variable<S: Located>(
     database: &Arc<Database>,
     builder: &mut Builder<'_, S>,
     proxies: &Arc<Proxies>,
-) -> Result<(), String> {
+) -> Result<(), Complaint> {
     let written = line.name.text.as_str();
     let name = written.strip_prefix('$').filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| format!("invalid variable name \"{written}\""))?;
@@ -174,7 +174,8 @@ fn variable<S: Located>(
     if words.is_empty() {
         return Err(format!(
             "\"{written}\" needs the path of a value, such as \"country iso_code\""
-        ));
+        )
+        .into());
     }
     let found = Found {
         database: Arc::clone(database),
@@ -187,7 +188,7 @@ fn variable<S: Located>(
     Ok(())
 }
 
-fn fact(words: &[Word]) -> Result<Fact, String> {
+fn fact(words: &[Word]) -> Result<Fact, Complaint> {
     let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     match words.as_slice() {
         ["build_epoch"] => Ok(Fact::BuildEpoch),
@@ -195,7 +196,8 @@ fn fact(words: &[Word]) -> Result<Fact, String> {
         ["last_change"] => Ok(Fact::LastChange),
         _ => Err(
             "\"metadata\" needs one of \"build_epoch\", \"last_check\" and \"last_change\""
-                .to_owned(),
+                .to_owned()
+                .into(),
         ),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Entry, View, value};
+use turnpike_conf::{Complaint, ConfError, Context, Entry, View, value};
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 
@@ -206,11 +206,11 @@ impl Expiry {
 }
 
 /// `[modified] time | @time | epoch | max | off`, or text with variables.
-pub(super) fn check_expires(name: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check_expires(name: &str, words: &[&str]) -> Result<(), Complaint> {
     let (text, modified) = match words {
         [text] => (*text, false),
         ["modified", text] => (*text, true),
-        _ => return Err(format!("\"{name}\" directive invalid value")),
+        _ => return Err(format!("\"{name}\" directive invalid value").into()),
     };
     if text.contains('$') {
         return Ok(());
@@ -218,13 +218,13 @@ pub(super) fn check_expires(name: &str, words: &[&str]) -> Result<(), String> {
     let parsed = Expiry::parse(text, modified);
     parsed
         .map(|_| ())
-        .map_err(|words| format!("\"{name}\" directive {words}"))
+        .map_err(|words| format!("\"{name}\" directive {words}").into())
 }
 
 /// `name value [always]`.
-pub(super) fn check_field(_: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check_field(_: &str, words: &[&str]) -> Result<(), Complaint> {
     match words.get(2) {
         None | Some(&"always") => Ok(()),
-        Some(other) => Err(format!("invalid parameter \"{other}\"")),
+        Some(other) => Err(format!("invalid parameter \"{other}\"").into()),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_conf::{Complaint, ConfError, Entry, View, value};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::LocationDraft;
 use turnpike_lane::log::Level;
@@ -40,7 +40,7 @@ fn declare<S>(
     entry: &Entry,
     builder: &mut Builder<'_, S>,
     owner: &'static str,
-) -> Result<(), String> {
+) -> Result<(), Complaint> {
     let [key, word] = &*entry.arguments else {
         return Ok(());
     };
@@ -48,14 +48,14 @@ fn declare<S>(
     let key = Template::compile(&key.bytes(), &mut builder.variables)?;
     let text = word.text.as_str();
     let Some(text) = text.strip_prefix("zone=") else {
-        return Err(format!("invalid parameter \"{text}\""));
+        return Err(format!("invalid parameter \"{text}\"").into());
     };
     let (name, size_bytes) = zone::declaration(text)?;
     if name.is_empty() {
-        return Err("\"limit_conn_zone\" must have \"zone\" parameter".to_owned());
+        return Err("\"limit_conn_zone\" must have \"zone\" parameter".into());
     }
     if let Some(known) = builder.store::<Store>().0.get(name) {
-        return Err(limits::already_bound("limit_conn_zone", name, &known.key));
+        return Err(limits::already_bound("limit_conn_zone", name, &known.key).into());
     }
     let environment = &mut builder.environment;
     environment.zone_memory(entry.row.name, name, size_bytes);
@@ -102,10 +102,12 @@ pub(super) fn in_force<S>(
 ) -> Result<Option<Limits>, ConfError> {
     let mut asked: Vec<Limit> = Vec::new();
     for entry in view.nearest_all("limit_conn") {
-        let place = |message: String| view.error(entry.span, message);
+        let place = |message: Complaint| view.error(entry.span, message);
         let limit = limit(entry, builder).map_err(place)?;
         if asked.iter().any(|other| other.zone.name == limit.zone.name) {
-            return Err(place("\"limit_conn\" directive is duplicate".to_owned()));
+            return Err(place(
+                "\"limit_conn\" directive is duplicate".to_owned().into(),
+            ));
         }
         asked.push(limit);
     }
@@ -120,9 +122,9 @@ pub(super) fn in_force<S>(
     }))
 }
 
-fn limit<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Limit, String> {
+fn limit<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Limit, Complaint> {
     let [name, number] = &*entry.arguments else {
-        return Err("invalid number of arguments in \"limit_conn\" directive".to_owned());
+        return Err("invalid number of arguments in \"limit_conn\" directive".into());
     };
     let (name, number) = (name.text.as_str(), number.text.as_str());
     let zone = builder.store::<Store>().0.get(name).map(Arc::clone);
@@ -131,7 +133,7 @@ fn limit<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Limit, String
         .filter(|most| *most > 0)
         .ok_or_else(|| format!("invalid number of connections \"{number}\""))?;
     if most > LIMIT_MAX {
-        return Err("connection limit must be less 65536".to_owned());
+        return Err("connection limit must be less 65536".into());
     }
     Ok(Limit {
         zone,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_conf::{Complaint, ConfError, Entry, View, value};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_lane::log::Level;
@@ -30,7 +30,7 @@ pub(super) fn zones(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Con
     Ok(())
 }
 
-fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
+fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), Complaint> {
     let Some((key, words)) = entry.arguments.split_first() else {
         return Ok(());
     };
@@ -45,14 +45,14 @@ fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
             rate =
                 limits::parse_rate(text).ok_or_else(|| format!("invalid rate \"rate={text}\""))?;
         } else {
-            return Err(format!("invalid parameter \"{text}\""));
+            return Err(format!("invalid parameter \"{text}\"").into());
         }
     }
     let Some((name, size_bytes)) = named.filter(|(name, _)| !name.is_empty()) else {
-        return Err("\"limit_req_zone\" must have \"zone\" parameter".to_owned());
+        return Err("\"limit_req_zone\" must have \"zone\" parameter".into());
     };
     if let Some(known) = builder.store::<Store>().0.get(name) {
-        return Err(limits::already_bound("limit_req_zone", name, &known.key));
+        return Err(limits::already_bound("limit_req_zone", name, &known.key).into());
     }
     let environment = &mut builder.environment;
     environment.zone_memory(entry.row.name, name, size_bytes);
@@ -88,10 +88,12 @@ pub(super) fn location(
     let status = limits::status(view, "limit_req_status")?;
     let mut asked: Vec<Limit> = Vec::new();
     for entry in view.nearest_all("limit_req") {
-        let place = |message: String| view.error(entry.span, message);
+        let place = |message: Complaint| view.error(entry.span, message);
         let limit = limit(entry, builder).map_err(place)?;
         if asked.iter().any(|other| other.zone.name == limit.zone.name) {
-            return Err(place("\"limit_req\" directive is duplicate".to_owned()));
+            return Err(place(
+                "\"limit_req\" directive is duplicate".to_owned().into(),
+            ));
         }
         asked.push(limit);
     }
@@ -118,7 +120,7 @@ fn below(level: Level) -> Level {
     }
 }
 
-fn limit(entry: &Entry, builder: &mut Builder<'_>) -> Result<Limit, String> {
+fn limit(entry: &Entry, builder: &mut Builder<'_>) -> Result<Limit, Complaint> {
     let (mut name, mut burst, mut delay) = (None, 0, 0);
     for word in entry.arguments.iter() {
         let text = word.text.as_str();
@@ -132,7 +134,7 @@ fn limit(entry: &Entry, builder: &mut Builder<'_>) -> Result<Limit, String> {
         } else if text == "nodelay" {
             delay = BURST_MAX;
         } else {
-            return Err(format!("invalid parameter \"{text}\""));
+            return Err(format!("invalid parameter \"{text}\"").into());
         }
     }
     let name = name.ok_or("\"limit_req\" must have \"zone\" parameter")?;

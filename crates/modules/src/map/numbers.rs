@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Directive, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, Directive, View, bytes_of};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::keys::PlanMap;
 use turnpike_plan::template::Template;
@@ -33,7 +33,7 @@ pub(super) fn define<S: Subject>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
 ) -> Result<(), ConfError> {
-    let place = |message: String| view.error(view.span(), message);
+    let place = |message: Complaint| view.error(view.span(), message);
     let key = bytes_of(view.argument(0));
     let key = Template::compile(&key, &mut builder.variables);
     let key = key.map_err(|error| place(error.into()))?;
@@ -52,7 +52,7 @@ pub(super) fn define<S: Subject>(
                 Ok(())
             }
             (_, [_]) => table.add(line, builder),
-            _ => Err("invalid number of the num_map parameters".to_owned()),
+            _ => Err("invalid number of the num_map parameters".into()),
         };
         if let Err(message) = done {
             builder.report(view.error(line.span, message));
@@ -64,13 +64,13 @@ pub(super) fn define<S: Subject>(
 }
 
 impl NumberTable {
-    fn add<S>(&mut self, line: &Directive, builder: &mut Builder<'_, S>) -> Result<(), String> {
+    fn add<S>(&mut self, line: &Directive, builder: &mut Builder<'_, S>) -> Result<(), Complaint> {
         let value = Template::compile(&line.arguments[0].bytes(), &mut builder.variables)?;
         let key = line.name.text.as_str();
         if key == "default" {
             return match self.default.replace(value) {
                 None => Ok(()),
-                Some(_) => Err("duplicate default num_map parameter".to_owned()),
+                Some(_) => Err("duplicate default num_map parameter".into()),
             };
         }
         let range = range(key).ok_or_else(|| format!("invalid number or range \"{key}\""))?;
@@ -83,7 +83,7 @@ impl NumberTable {
                 entry.insert(value);
                 Ok(())
             }
-            Entry::Occupied(_) => Err(format!("conflicting parameter \"{key}\"")),
+            Entry::Occupied(_) => Err(format!("conflicting parameter \"{key}\"").into()),
         }
     }
 

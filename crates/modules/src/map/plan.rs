@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Directive, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, Directive, View, bytes_of};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::pattern::Pattern;
 use turnpike_plan::pattern_list::PatternList;
@@ -11,7 +11,7 @@ use turnpike_plan::template::Template;
 use turnpike_plan::variables::{Computed, Subject};
 
 use super::numbers;
-use crate::common::hostnames::{Hostnames, Refusal};
+use crate::common::hostnames::Hostnames;
 
 /// A map, ready to be asked.
 pub(super) struct Table {
@@ -41,7 +41,7 @@ pub(super) fn define_all<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S
 
 /// Reads a block and defines its variable.
 fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<(), ConfError> {
-    let place = |message: String| view.error(view.span(), message);
+    let place = |message: Complaint| view.error(view.span(), message);
     let key = bytes_of(view.argument(0));
     let key = Template::compile(&key, &mut builder.variables);
     let key = key.map_err(|error| place(error.into()))?;
@@ -66,7 +66,7 @@ fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<()
                 Ok(())
             }
             (_, [_]) => table.add(line, view, builder),
-            _ => Err("invalid number of the map parameters".to_owned()),
+            _ => Err("invalid number of the map parameters".into()),
         };
         if let Err(message) = done {
             builder.report(view.error(line.span, message));
@@ -82,9 +82,9 @@ fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<()
 ///
 /// # Errors
 /// nginx's message, without its place.
-pub(super) fn variable_name(written: &str) -> Result<&str, String> {
+pub(super) fn variable_name(written: &str) -> Result<&str, Complaint> {
     let name = written.strip_prefix('$').filter(|name| !name.is_empty());
-    name.ok_or_else(|| format!("invalid variable name \"{written}\""))
+    name.ok_or_else(|| format!("invalid variable name \"{written}\"").into())
 }
 
 impl Table {
@@ -93,7 +93,7 @@ impl Table {
         line: &Directive,
         view: View<'_>,
         builder: &mut Builder<'_, S>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Complaint> {
         let value = &line.arguments[0];
         let value = Template::compile(&value.bytes(), &mut builder.variables)?;
         self.values.push(value);
@@ -102,7 +102,7 @@ impl Table {
         if key == "default" {
             return match self.default.replace(value) {
                 None => Ok(()),
-                Some(_) => Err("duplicate default map parameter".to_owned()),
+                Some(_) => Err("duplicate default map parameter".into()),
             };
         }
         if let Some(pattern) = key.strip_prefix('~') {
@@ -122,9 +122,6 @@ impl Table {
             self.names.add_exact(&key, value)
         };
         let key = String::from_utf8_lossy(&key);
-        added.map_err(|refusal| match refusal {
-            Refusal::Invalid => format!("invalid hostname or wildcard \"{key}\""),
-            Refusal::Conflict => format!("conflicting parameter \"{key}\""),
-        })
+        added.map_err(|refusal| refusal.complaint(&key))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View};
+use turnpike_conf::{Complaint, ConfError, Entry, View};
 use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Filter, Handler, Logger, Verdict};
@@ -108,13 +108,13 @@ fn update<S>(
     entry: &Entry,
     builder: &mut Builder<'_, S>,
     stages: Stages,
-) -> Result<(usize, Update), String> {
+) -> Result<(usize, Update), Complaint> {
     let zone = plan::zone(entry.argument(0), builder)?;
     let text = entry.argument(1).to_owned();
     let written = turnpike_conf::bytes_of(&text);
     let (key, value) = key_and_value(&written);
     if key.is_empty() {
-        return Err(format!("empty metric \"{}\" key", zone.name));
+        return Err(format!("empty metric \"{}\" key", zone.name).into());
     }
     let stage = match entry.arguments.get(2) {
         None => Stages::END,

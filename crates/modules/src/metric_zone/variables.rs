@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use turnpike_conf::Complaint;
 use turnpike_http::rooms::{Room, Rooms};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::variables::{Assign, Evaluate};
@@ -50,7 +51,7 @@ impl Room for Keys {
 pub(super) fn define<S: Served>(
     zone: &Arc<Zone>,
     builder: &mut Builder<'_, S>,
-) -> Result<(), String> {
+) -> Result<(), Complaint> {
     let variable = |about| {
         let zone = Arc::clone(zone);
         Arc::new(Variable { zone, about })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Entry, View};
+use turnpike_conf::{Complaint, ConfError, Context, Entry, View};
 use turnpike_http::phase::{FilterPlace, HandlerPlace};
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
@@ -129,7 +129,7 @@ type NamesAndValues<'a> = Vec<(&'a str, &'a str)>;
 pub(super) fn parse<'a>(
     directive: &str,
     words: &[&'a str],
-) -> Result<(Scope, NamesAndValues<'a>), String> {
+) -> Result<(Scope, NamesAndValues<'a>), Complaint> {
     let (sets, is_input) = (directive.contains("_set_"), directive.contains("_input_"));
     let mut scope = Scope::default();
     let mut fields = Vec::new();
@@ -153,7 +153,7 @@ pub(super) fn parse<'a>(
             "-r" if is_input && sets => scope.replaces = true,
             "-a" if !is_input && sets => scope.adds = true,
             option if option.starts_with('-') => {
-                return Err(format!("{directive}: invalid option name: \"{option}\""));
+                return Err(format!("{directive}: invalid option name: \"{option}\"").into());
             }
             field if sets => {
                 let (name, value) = field.split_once(':').unwrap_or((field, ""));
@@ -168,27 +168,26 @@ pub(super) fn parse<'a>(
     Ok((scope, fields))
 }
 
-fn check_name(directive: &str, name: &str, adds: bool) -> Result<(), String> {
+fn check_name(directive: &str, name: &str, adds: bool) -> Result<(), Complaint> {
     let plain = name.strip_suffix('*').unwrap_or(name);
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !plain.bytes().all(is_token) {
-        return Err(format!("{directive}: invalid header name \"{name}\""));
+        return Err(format!("{directive}: invalid header name \"{name}\"").into());
     }
     let is_in = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
     if is_in(REFUSED) {
         return Err(format!(
             "{directive}: \"{name}\" belongs to the protocol and cannot be changed, remove it here"
-        ));
+        )
+        .into());
     }
     if adds && is_in(SINGLE) {
-        return Err(format!(
-            "{directive}: can not append builtin headers \"{name}\""
-        ));
+        return Err(format!("{directive}: can not append builtin headers \"{name}\"").into());
     }
     Ok(())
 }
 
 /// What the module checks of the arguments.
-pub(super) fn check(name: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check(name: &str, words: &[&str]) -> Result<(), Complaint> {
     parse(name, words).map(|_| ())
 }

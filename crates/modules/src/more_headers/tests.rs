@@ -105,6 +105,6 @@ fn what_cannot_be_meant_is_refused() {
              remove it here",
         ),
     ] {
-        assert_eq!(parse(directive, words).unwrap_err(), expected);
+        assert_eq!(parse(directive, words).unwrap_err(), expected.into());
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::RootCertStore;
-use turnpike_conf::{ConfError, Directive, View, bytes_of, value};
+use turnpike_conf::{Complaint, ConfError, Directive, View, bytes_of, value};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_lane::trust::Trust;
@@ -39,10 +39,10 @@ pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Conf
             builder.report(block.error(line.span, message));
         }
     }
-    let fail = |message: String| block.error(block.span(), message);
+    let fail = |message: Complaint| block.error(block.span(), message);
     let endpoint = read.endpoint.as_deref().filter(|text| !text.is_empty());
     let endpoint =
-        endpoint.ok_or_else(|| fail("\"otel_exporter\" requires \"endpoint\"".to_owned()))?;
+        endpoint.ok_or_else(|| fail("\"otel_exporter\" requires \"endpoint\"".into()))?;
     let mut endpoint = parse_endpoint(endpoint).map_err(fail)?;
     if endpoint.tls.is_some() {
         endpoint.tls = Some(tls(read.trusted.as_deref(), builder).map_err(fail)?);
@@ -59,7 +59,7 @@ pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Conf
             batch_size: read.batch_size.unwrap_or(512),
             batch_count: read.batch_count.unwrap_or(4),
         },
-        log.map_err(|error| fail(error.into()))?,
+        log.map_err(|error| fail(String::from(error).into()))?,
     );
     builder.service(exporter.clone());
     builder.store::<Store>().0 = Some(exporter);
@@ -129,18 +129,19 @@ struct Written {
 }
 
 impl Written {
-    fn line(&mut self, line: &Directive) -> Result<(), String> {
+    fn line(&mut self, line: &Directive) -> Result<(), Complaint> {
         let name = line.name.text.as_str();
         let words: Vec<&str> = line.arguments.iter().map(|word| &*word.text).collect();
         let expected = match name {
             "endpoint" | "trusted_certificate" | "interval" | "batch_size" | "batch_count" => 1,
             "header" => 2,
-            _ => return Err(format!("unknown directive \"{name}\" in \"otel_exporter\"")),
+            _ => return Err(format!("unknown directive \"{name}\" in \"otel_exporter\"").into()),
         };
         if words.len() != expected {
             return Err(format!(
                 "invalid number of arguments in \"{name}\" directive of \"otel_exporter\""
-            ));
+            )
+            .into());
         }
         let said = |what: &str| format!("\"{name}\" directive of \"otel_exporter\" {what}");
         let text = words[0];
@@ -153,11 +154,12 @@ impl Written {
                 self.interval_ms.replace(interval).is_none()
             }
             "batch_size" => {
-                let size = count(text, BATCH_SIZE_MAX).map_err(|words| said(&words))?;
+                let size = count(text, BATCH_SIZE_MAX).map_err(|words| said(&words.to_string()))?;
                 self.batch_size.replace(size).is_none()
             }
             "batch_count" => {
-                let count = count(text, BATCH_COUNT_MAX).map_err(|words| said(&words))?;
+                let count =
+                    count(text, BATCH_COUNT_MAX).map_err(|words| said(&words.to_string()))?;
                 self.batch_count.replace(count).is_none()
             }
             _ => {
@@ -168,17 +170,17 @@ impl Written {
         if is_new {
             Ok(())
         } else {
-            Err(said("is duplicate"))
+            Err(said("is duplicate").into())
         }
     }
 }
 
 /// A number from 1.
-fn count(text: &str, most: usize) -> Result<usize, String> {
+fn count(text: &str, most: usize) -> Result<usize, Complaint> {
     let number = text.parse().ok().filter(|number| *number >= 1);
     let number = number.ok_or_else(|| "invalid value".to_owned())?;
     if number > most {
-        Err(format!("invalid value: at most {most}"))
+        Err(format!("invalid value: at most {most}").into())
     } else {
         Ok(number)
     }
@@ -197,7 +199,7 @@ fn header(name: &str, value: &str) -> Result<(String, String), &'static str> {
 }
 
 /// The parts of an endpoint; TLS without its certificates where it is asked for.
-pub(super) fn parse_endpoint(text: &str) -> Result<Endpoint, String> {
+pub(super) fn parse_endpoint(text: &str) -> Result<Endpoint, Complaint> {
     let scheme = |scheme: &str| {
         let start = text.get(..scheme.len())?;
         let rest = &text[scheme.len()..];
@@ -233,7 +235,7 @@ pub(super) fn parse_endpoint(text: &str) -> Result<Endpoint, String> {
     let is_path = |path: &String| path.bytes().all(|byte| (0x21..0x7f).contains(&byte));
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'@';
     if host.is_empty() || port == 0 || !host.bytes().all(is_plain) || !path.iter().all(is_path) {
-        return Err(wrong());
+        return Err(wrong().into());
     }
     Ok(Endpoint {
         host: host.to_owned(),
@@ -251,7 +253,7 @@ pub(super) fn parse_endpoint(text: &str) -> Result<Endpoint, String> {
 fn tls(
     file: Option<&str>,
     builder: &mut Builder<'_>,
-) -> Result<(Arc<rustls::ClientConfig>, Arc<[u8]>), String> {
+) -> Result<(Arc<rustls::ClientConfig>, Arc<[u8]>), Complaint> {
     let path = match file {
         Some(file) => builder.environment.conf_folder().join(file),
         None => Path::new(SYSTEM_CERTIFICATES).to_path_buf(),
@@ -276,9 +278,9 @@ fn tls(
             (Err(_), None) => {}
             (Err(why), Some(_)) => {
                 let path = path.display();
-                return Err(format!(
-                    "\"{path}\" has a certificate that cannot be used: {why}"
-                ));
+                return Err(
+                    format!("\"{path}\" has a certificate that cannot be used: {why}").into(),
+                );
             }
         }
     }
@@ -288,7 +290,7 @@ fn tls(
 fn trusting(
     roots: RootCertStore,
     pem: Arc<[u8]>,
-) -> Result<(Arc<rustls::ClientConfig>, Arc<[u8]>), String> {
+) -> Result<(Arc<rustls::ClientConfig>, Arc<[u8]>), Complaint> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -2,7 +2,7 @@
 //! configuration sets, and the client's fields under the names that CGI gives them (RFC 3875
 //! section 4.1.18).
 
-use turnpike_conf::{Arguments, ConfError, Repeat, Row, Value, bytes_of};
+use turnpike_conf::{Arguments, Complaint, ConfError, Repeat, Row, Value, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
@@ -92,10 +92,10 @@ pub(crate) trait ParamWriter {
 }
 
 /// `name value [if_not_empty]`.
-pub(crate) fn check(_: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check(_: &str, words: &[&str]) -> Result<(), Complaint> {
     match words.get(2) {
         None | Some(&"if_not_empty") => Ok(()),
-        Some(word) => Err(format!("invalid parameter \"{word}\"")),
+        Some(word) => Err(format!("invalid parameter \"{word}\"").into()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Entry, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, Context, Entry, View, bytes_of};
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
 
@@ -160,18 +160,18 @@ pub(crate) fn destination(
     entry: &Entry,
     builder: &mut Builder<'_>,
     parse: impl FnOnce(&str) -> Result<PassUrl, UrlError>,
-    location: impl FnOnce(&PassUrl) -> Result<Vec<u8>, String>,
+    location: impl FnOnce(&PassUrl) -> Result<Vec<u8>, Complaint>,
 ) -> Result<Destination, ConfError> {
     let text = entry.argument(0);
     let template = builder.template(view, entry, &bytes_of(text))?;
     if template.constant().is_none() {
         return evaluated(view, builder, template);
     }
-    let refused = |message: String| view.error(entry.span, message);
+    let refused = |message: Complaint| view.error(entry.span, message);
     let url = parse(text).map_err(|error| {
         refused(match error {
-            UrlError::Prefix => "invalid URL prefix".to_owned(),
-            UrlError::Address(what, text) => format!("{what} in upstream \"{text}\""),
+            UrlError::Prefix => "invalid URL prefix".to_owned().into(),
+            UrlError::Address(what, text) => format!("{what} in upstream \"{text}\"").into(),
         })
     })?;
     let location = location(&url).map_err(refused)?;

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use turnpike_conf::{Arguments, ConfError, Repeat, Row, Value, View, bytes_of};
+use turnpike_conf::{Arguments, Complaint, ConfError, Repeat, Row, Value, View, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_lane::log::Level;
 use turnpike_plan::builder::Builder;
@@ -192,9 +192,11 @@ impl ProxyHeader {
 }
 
 /// Checks the type of an addition.
-fn check_kind(_: &str, words: &[&str]) -> Result<(), String> {
+fn check_kind(_: &str, words: &[&str]) -> Result<(), Complaint> {
     match words {
-        [name, ..] if Kind::to_send(name).is_none() => Err(format!("invalid TLV type \"{name}\"")),
+        [name, ..] if Kind::to_send(name).is_none() => {
+            Err(format!("invalid TLV type \"{name}\"").into())
+        }
         _ => Ok(()),
     }
 }

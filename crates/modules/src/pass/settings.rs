@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, Entry, View, bytes_of};
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 use turnpike_plan::environment::Capability;
@@ -240,12 +240,14 @@ fn local_address(text: &str) -> Option<SocketAddr> {
 }
 
 /// `address [transparent] | off`.
-pub(crate) fn check_bind(_: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check_bind(_: &str, words: &[&str]) -> Result<(), Complaint> {
     match words {
         ["off"] => Ok(()),
-        [_, other] if *other != "transparent" => Err(format!("invalid parameter \"{other}\"")),
+        [_, other] if *other != "transparent" => {
+            Err(format!("invalid parameter \"{other}\"").into())
+        }
         [text, ..] if !text.contains('$') && local_address(text).is_none() => {
-            Err(format!("invalid address \"{text}\""))
+            Err(format!("invalid address \"{text}\"").into())
         }
         _ => Ok(()),
     }

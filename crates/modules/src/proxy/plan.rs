@@ -138,7 +138,7 @@ fn destination(
             "\"proxy_pass\" cannot have URI part in location given by regular expression, \
              or inside named location, or inside \"if\" statement, \
              or inside \"limit_except\" block"
-                .to_owned(),
+                .into(),
         ),
     };
     pass::destination(view, entry, builder, PassUrl::parse, location)

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use turnpike_cache::freshness::{Heuristic, Rules};
 use turnpike_cache::zone::{CopyHolder, Zone};
-use turnpike_conf::{ConfError, Entry, bytes_of, value};
+use turnpike_conf::{Complaint, ConfError, Entry, bytes_of, value};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
@@ -374,7 +374,7 @@ fn valid(pass: PassView<'_>) -> Result<Vec<(u16, u64)>, ConfError> {
     Ok(valid)
 }
 
-fn read_valid(entry: &Entry, valid: &mut Vec<(u16, u64)>) -> Result<(), String> {
+fn read_valid(entry: &Entry, valid: &mut Vec<(u16, u64)>) -> Result<(), Complaint> {
     let Some((time, statuses)) = entry.arguments.split_last() else {
         return Ok(());
     };
@@ -453,7 +453,7 @@ impl Settings {
 }
 
 /// `[code ...] time`.
-pub(crate) fn check_valid(_: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check_valid(_: &str, words: &[&str]) -> Result<(), Complaint> {
     let Some((time, statuses)) = words.split_last() else {
         return Ok(());
     };
@@ -463,7 +463,7 @@ pub(crate) fn check_valid(_: &str, words: &[&str]) -> Result<(), String> {
 }
 
 /// A status, 0 for any.
-fn status(text: &str) -> Result<u16, String> {
+fn status(text: &str) -> Result<u16, Complaint> {
     let status = match text {
         "any" => Some(0),
         _ => text
@@ -471,5 +471,5 @@ fn status(text: &str) -> Result<u16, String> {
             .ok()
             .filter(|status| (100..600).contains(status)),
     };
-    status.ok_or_else(|| format!("invalid status \"{text}\""))
+    status.ok_or_else(|| format!("invalid status \"{text}\"").into())
 }

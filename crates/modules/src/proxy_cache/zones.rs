@@ -8,7 +8,7 @@ use std::time::Duration;
 use turnpike_cache::disk::{Closing, DiskSettings, Pace};
 use turnpike_cache::manager::Manager;
 use turnpike_cache::zone::Zone;
-use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_conf::{Complaint, ConfError, Entry, View, value};
 use turnpike_http::plan::Builder;
 use turnpike_lane::files::{LARGE_FILE_BYTES, close_on_thread};
 use turnpike_plan::background::{Lifetime, Running, Service, run_blocking};
@@ -77,9 +77,7 @@ pub(super) fn declare(
                 if declared.memory || folders.insert(folder) {
                     Ok(declared)
                 } else {
-                    Err(format!(
-                        "the same path name \"{folder}\" is used by two caches"
-                    ))
+                    Err(format!("the same path name \"{folder}\" is used by two caches").into())
                 }
             });
             let opened = declared.and_then(|declared| open(pass, entry, &declared, builder));
@@ -88,7 +86,7 @@ pub(super) fn declare(
                 owners.insert(name.clone(), *prefix);
                 match zones.insert(name.clone(), zone) {
                     None => Ok(()),
-                    Some(_) => Err(format!("duplicate zone \"{name}\"")),
+                    Some(_) => Err(format!("duplicate zone \"{name}\"").into()),
                 }
             });
             if let Err(message) = declared {
@@ -166,9 +164,9 @@ fn open(
     entry: &Entry,
     declared: &Declaration<'_>,
     builder: &mut Builder<'_>,
-) -> Result<Arc<Zone>, String> {
+) -> Result<Arc<Zone>, Complaint> {
     let Some((name, size_bytes)) = declared.named else {
-        return Err(no_zone(entry));
+        return Err(no_zone(entry).into());
     };
     let environment = &mut builder.environment;
     environment.zone_memory(entry.row.name, name, size_bytes);
@@ -178,9 +176,7 @@ fn open(
     };
     if declared.memory {
         if let Some(parameter) = declared.about_files {
-            return Err(format!(
-                "parameter \"{parameter}\" has no meaning with \"memory\""
-            ));
+            return Err(format!("parameter \"{parameter}\" has no meaning with \"memory\"").into());
         }
         let identity = format!("memory:{size_bytes}");
         return zone::open(builder, owner, name, &identity, || {
@@ -226,14 +222,17 @@ fn no_zone(entry: &Entry) -> String {
 }
 
 /// `..._temp_path` of the http level: a zone is one for all locations.
-fn temporary_folder(pass: PassView<'_>, environment: &dyn Environment) -> Result<PathBuf, String> {
+fn temporary_folder(
+    pass: PassView<'_>,
+    environment: &dyn Environment,
+) -> Result<PathBuf, Complaint> {
     pass.temporary_folder(environment)
         .map(|folder| folder.path().to_path_buf())
-        .map_err(|error| error.to_string())
+        .map_err(|error| error.to_string().into())
 }
 
 impl<'a> Declaration<'a> {
-    fn read(entry: &'a Entry) -> Result<Self, String> {
+    fn read(entry: &'a Entry) -> Result<Self, Complaint> {
         let mut declared = Self {
             named: None,
             memory: false,
@@ -252,13 +251,13 @@ impl<'a> Declaration<'a> {
         Ok(declared)
     }
 
-    fn parameter(&mut self, entry: &Entry, text: &'a str) -> Result<(), String> {
+    fn parameter(&mut self, entry: &Entry, text: &'a str) -> Result<(), Complaint> {
         if text == "memory" {
             self.memory = true;
             return Ok(());
         }
         let Some((name, value)) = text.split_once('=') else {
-            return Err(format!("invalid parameter \"{text}\""));
+            return Err(format!("invalid parameter \"{text}\"").into());
         };
         if name == "keys_zone" {
             self.named = Some(keys_zone(entry, text, value)?);
@@ -284,7 +283,7 @@ impl<'a> Declaration<'a> {
                     match (name.strip_prefix("manager_"), name.strip_prefix("loader_")) {
                         (Some(rest), _) => (&mut self.manager, rest),
                         (_, Some(rest)) => (&mut self.loader, rest),
-                        _ => return Err(format!("invalid parameter \"{text}\"")),
+                        _ => return Err(format!("invalid parameter \"{text}\"").into()),
                     };
                 match rest {
                     "files" => {
@@ -295,7 +294,7 @@ impl<'a> Declaration<'a> {
                     "threshold" => {
                         pace.threshold_ms = value::milliseconds(value).ok_or_else(wrong)?;
                     }
-                    _ => return Err(format!("invalid parameter \"{text}\"")),
+                    _ => return Err(format!("invalid parameter \"{text}\"").into()),
                 }
             }
         }
@@ -303,15 +302,15 @@ impl<'a> Declaration<'a> {
     }
 }
 
-fn keys_zone<'a>(entry: &Entry, text: &str, value: &'a str) -> Result<(&'a str, u64), String> {
+fn keys_zone<'a>(entry: &Entry, text: &str, value: &'a str) -> Result<(&'a str, u64), Complaint> {
     let invalid = || format!("invalid keys zone size \"{text}\"");
     let (name, size) = value.split_once(':').ok_or_else(invalid)?;
     let size_bytes = value::size(size).ok_or_else(invalid)?;
     if size_bytes < ZONE_BYTES_MIN {
-        return Err(format!("keys zone \"{text}\" is too small"));
+        return Err(format!("keys zone \"{text}\" is too small").into());
     }
     if name.is_empty() {
-        return Err(no_zone(entry));
+        return Err(no_zone(entry).into());
     }
     Ok((name, size_bytes))
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View};
+use turnpike_conf::{Complaint, ConfError, Entry, View};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::LocationDraft;
 
@@ -41,7 +41,7 @@ pub(super) fn trust(view: View<'_>) -> Result<Trust, ConfError> {
     Ok(trust)
 }
 
-fn trusted(entry: &Entry, trust: &mut Trust) -> Result<(), String> {
+fn trusted(entry: &Entry, trust: &mut Trust) -> Result<(), Complaint> {
     let text = entry
         .arguments
         .first()
@@ -56,7 +56,7 @@ fn trusted(entry: &Entry, trust: &mut Trust) -> Result<(), String> {
     }
     let unknown = || format!("host not found in set_real_ip_from \"{text}\"");
     if text.contains('/') {
-        return Err(unknown());
+        return Err(unknown().into());
     }
     let found = (text, 0).to_socket_addrs().map_err(|_| unknown())?;
     trust.ranges.extend(found.map(|address| match address.ip() {

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use turnpike_conf::{ConfError, Context, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, Context, View, bytes_of};
 use turnpike_http::plan::LocationIndex;
 use turnpike_http::regex::{Case, Programs, Regex};
 
-use crate::common::hostnames::{Hostnames, Refusal};
+use crate::common::hostnames::Hostnames;
 
 /// Pages that are welcome.
 #[derive(Default)]
@@ -69,15 +69,15 @@ impl Referers {
         Ok(Some(referers))
     }
 
-    fn add(&mut self, text: &str, place: &str, programs: &mut Programs) -> Result<(), String> {
+    fn add(&mut self, text: &str, place: &str, programs: &mut Programs) -> Result<(), Complaint> {
         match text.strip_prefix('~') {
-            Some("") => Err(format!("empty regex in \"{text}\"")),
+            Some("") => Err(format!("empty regex in \"{text}\"").into()),
             Some(pattern) => {
                 let regex = Regex::shared(pattern, Case::Ignored, place, programs)?;
                 self.patterns.push(regex);
                 Ok(())
             }
-            None if text.is_empty() => Err(format!("invalid referer \"{text}\"")),
+            None if text.is_empty() => Err(format!("invalid referer \"{text}\"").into()),
             None => match text.find('/') {
                 Some(slash) => self.add_host(&text[..slash], Some(&text[slash..])),
                 None => self.add_host(text, None),
@@ -85,17 +85,18 @@ impl Referers {
         }
     }
 
-    fn add_host(&mut self, host: &str, path: Option<&str>) -> Result<(), String> {
+    fn add_host(&mut self, host: &str, path: Option<&str>) -> Result<(), Complaint> {
         let path = path.map(|path| bytes_of(path).into_boxed_slice());
         self.hosts
             .add(&bytes_of(host), path)
-            .map_err(|refusal| match refusal {
-                Refusal::Invalid => format!("invalid hostname or wildcard \"{host}\""),
-                Refusal::Conflict => format!("conflicting parameter \"{host}\""),
-            })
+            .map_err(|refusal| refusal.complaint(host))
     }
 
-    fn add_server_names(&mut self, view: View<'_>, programs: &mut Programs) -> Result<(), String> {
+    fn add_server_names(
+        &mut self,
+        view: View<'_>,
+        programs: &mut Programs,
+    ) -> Result<(), Complaint> {
         let Some(server) = view.enclosing(Context::Server) else {
             return Ok(());
         };

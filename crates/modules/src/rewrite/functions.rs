@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use md5::{Digest, Md5};
-use turnpike_conf::{ConfError, View};
+use turnpike_conf::{Complaint, ConfError, View};
 use turnpike_http::base64;
 use turnpike_http::exchange::Exchange;
 use turnpike_lane::log::Level;
@@ -153,10 +153,10 @@ impl Function {
     ///
     /// # Errors
     /// The module's words for a list that is not there.
-    pub(super) fn check(&self, first: Option<&[u8]>) -> Result<(), String> {
+    pub(super) fn check(&self, first: Option<&[u8]>) -> Result<(), Complaint> {
         match (self, first) {
             (Self::HashedUpstream(lists), Some(name)) if lists.find(name).is_none() => {
-                Err(absent_list(name))
+                Err(absent_list(name).into())
             }
             _ => Ok(()),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use turnpike_conf::{ConfError, Context, Entry, View, Word, bytes_of};
+use turnpike_conf::{Complaint, ConfError, Context, Entry, View, Word, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, LocationIndex, Pattern};
 use turnpike_http::regex::Case;
@@ -144,10 +144,10 @@ pub(super) fn define_only(view: View<'_>, builder: &mut Builder<'_>) -> Result<(
 }
 
 /// `goto`. Whether the server has the location is found out by the request, as in Angie.
-fn goto(entry: &Entry) -> Result<Step, String> {
+fn goto(entry: &Entry) -> Result<Step, Complaint> {
     let name = entry.argument(0);
     if name.len() < 2 || !name.starts_with('@') {
-        return Err(format!("invalid named location \"{name}\""));
+        return Err(format!("invalid named location \"{name}\"").into());
     }
     Ok(Step::Goto(name.to_owned()))
 }
@@ -214,14 +214,18 @@ fn branch(
     }))
 }
 
-fn set(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
+fn set(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, Complaint> {
     let variable = settable(entry, builder)?;
     let value = Template::compile(&bytes_of(entry.argument(1)), &mut builder.variables)?;
     builder.variables.stores(variable, Sources::of([&value]));
     Ok(Step::Set(variable, value))
 }
 
-fn compute(entry: &Entry, function: Function, builder: &mut Builder<'_>) -> Result<Step, String> {
+fn compute(
+    entry: &Entry,
+    function: Function,
+    builder: &mut Builder<'_>,
+) -> Result<Step, Complaint> {
     let variable = settable(entry, builder)?;
     let given = entry.arguments.get(1..).unwrap_or_default();
     let own = entry.arguments.first();
@@ -235,13 +239,13 @@ fn compute(entry: &Entry, function: Function, builder: &mut Builder<'_>) -> Resu
 }
 
 /// The variable that a directive names, which it may set.
-fn settable(entry: &Entry, builder: &mut Builder<'_>) -> Result<VariableId, String> {
+fn settable(entry: &Entry, builder: &mut Builder<'_>) -> Result<VariableId, Complaint> {
     let written = entry.argument(0);
     let Some(name) = written.strip_prefix('$') else {
-        return Err(format!("invalid variable name \"{written}\""));
+        return Err(format!("invalid variable name \"{written}\"").into());
     };
     if name.is_empty() {
-        return Err("invalid variable name \"$\"".to_owned());
+        return Err("invalid variable name \"$\"".into());
     }
     let unset = builder.store::<Unset>().value(name);
     Ok(builder.variables.define_settable(name, unset)?)
@@ -254,13 +258,13 @@ fn is_url(text: &str) -> bool {
         .any(|start| text.starts_with(start))
 }
 
-fn answer(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
+fn answer(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, Complaint> {
     let code = entry.argument(0);
     let invalid = || format!("invalid return code \"{code}\"");
     let digits = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit());
     let (status, text) = match (digits, entry.arguments.get(1)) {
         (false, None) if is_url(code) => (302, Some(code)),
-        (false, _) => return Err(invalid()),
+        (false, _) => return Err(invalid().into()),
         (true, text) => {
             let status: u16 = code.parse().map_err(|_| invalid())?;
             let text = text.map(|word| word.text.as_str());
@@ -268,7 +272,7 @@ fn answer(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
         }
     };
     if status > 999 {
-        return Err(invalid());
+        return Err(invalid().into());
     }
     let text = text
         .map(|text| Template::compile(&bytes_of(text), &mut builder.variables))
@@ -281,11 +285,11 @@ fn answer(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
     }))
 }
 
-fn rule(entry: &Entry, place: &str, builder: &mut Builder<'_>) -> Result<Step, String> {
+fn rule(entry: &Entry, place: &str, builder: &mut Builder<'_>) -> Result<Step, Complaint> {
     let written = entry.argument(0);
     let text = entry.argument(1);
     if text.is_empty() {
-        return Err("empty replacement".to_owned());
+        return Err("empty replacement".into());
     }
     let pattern = Pattern::compile(written, Case::Sensitive, place, &mut builder.variables)?;
     let (text, keeps_query) = match text.strip_suffix('?') {
@@ -303,7 +307,7 @@ fn rule(entry: &Entry, place: &str, builder: &mut Builder<'_>) -> Result<Step, S
         Some("break") => after = After::Break,
         Some("redirect") => status = Some(302),
         Some("permanent") => status = Some(301),
-        Some(other) => return Err(format!("invalid parameter \"{other}\"")),
+        Some(other) => return Err(format!("invalid parameter \"{other}\"").into()),
     }
     let mut compile = |text: &str| Template::compile(&bytes_of(text), &mut builder.variables);
     let replacement = match (status, text.split_once('?')) {
@@ -325,8 +329,8 @@ fn rule(entry: &Entry, place: &str, builder: &mut Builder<'_>) -> Result<Step, S
 }
 
 /// The words between the parentheses, which may stand alone or touch the words.
-pub(super) fn condition_words(words: &[Word]) -> Result<Vec<&str>, String> {
-    let invalid = |word: &str| Err(format!("invalid condition \"{word}\""));
+pub(super) fn condition_words(words: &[Word]) -> Result<Vec<&str>, Complaint> {
+    let invalid = |word: &str| Err(format!("invalid condition \"{word}\"").into());
     let mut words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     let Some(first) = words.first_mut() else {
         return invalid("");
@@ -359,10 +363,10 @@ fn condition(
     words: &[Word],
     place: &str,
     variables: &mut VariableTable,
-) -> Result<Condition, String> {
+) -> Result<Condition, Complaint> {
     let words = condition_words(words)?;
     let first = words[0];
-    let invalid = || Err(format!("invalid condition \"{first}\""));
+    let invalid = || Err(format!("invalid condition \"{first}\"").into());
     if let Some(name) = first.strip_prefix('$').filter(|name| !name.is_empty()) {
         let variable = variables.reference(name);
         return match words.as_slice() {
@@ -395,7 +399,7 @@ fn comparison(
     value: &str,
     place: &str,
     variables: &mut VariableTable,
-) -> Result<Condition, String> {
+) -> Result<Condition, Complaint> {
     let (negated, kind) = match operator.strip_prefix('!') {
         Some(kind) => (true, kind),
         None => (false, operator),
@@ -414,7 +418,7 @@ fn comparison(
             let written = Written(bytes_of(value).into());
             Ok(Condition::Match(variable, pattern, written, negated))
         }
-        _ => Err(format!("unexpected \"{operator}\" in condition")),
+        _ => Err(format!("unexpected \"{operator}\" in condition").into()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
-use turnpike_conf::{MemoryLoader, parse};
+use turnpike_conf::{Complaint, MemoryLoader, parse};
 
 use super::functions::{
     ALPHABET, Function, Surroundings, UNTURNED, decode_base32, encode_base32, rotate,
@@ -36,7 +36,7 @@ fn parentheses_stand_alone_or_touch_the_words() {
     ];
     for (text, expected) in cases {
         let words = words(text);
-        let expected = expected.map(<[&str]>::to_vec).map_err(str::to_owned);
+        let expected = expected.map(<[&str]>::to_vec).map_err(Complaint::from);
         assert_eq!(condition_words(&words), expected, "{text}");
     }
 }
@@ -212,6 +212,6 @@ fn lists_give_the_names_that_the_module_gives() {
         ),
     ] {
         let list = UpstreamList::read(words.split(' '));
-        assert_eq!(list, Err(message.to_owned()));
+        assert_eq!(list, Err(message.into()));
     }
 }

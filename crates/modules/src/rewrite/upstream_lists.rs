@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use turnpike_conf::{Entry, bytes_of};
+use turnpike_conf::{Complaint, Entry, bytes_of};
 
 /// Names of upstream servers, each as often as its weight says.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,14 +23,14 @@ impl UpstreamLists {
     ///
     /// # Errors
     /// The module's words for a list that is none, or one whose name is taken.
-    pub(super) fn define(&self, entry: &Entry) -> Result<(), String> {
+    pub(super) fn define(&self, entry: &Entry) -> Result<(), Complaint> {
         let name = entry.argument(0);
         let words = entry.arguments.iter().skip(1);
         let list = UpstreamList::read(words.map(|word| word.text.as_str()))?;
         let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match lists.insert(bytes_of(name).to_ascii_lowercase(), Arc::new(list)) {
             None => Ok(()),
-            Some(_) => Err(format!("duplicate upstream list name \"{name}\"")),
+            Some(_) => Err(format!("duplicate upstream list name \"{name}\"").into()),
         }
     }
 
@@ -46,7 +46,7 @@ impl UpstreamList {
     ///
     /// # Errors
     /// The module's words.
-    pub(super) fn read<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+    pub(super) fn read<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, Complaint> {
         let mut sum = 0_u32;
         let names = words.map(|word| {
             let rest = word.trim_start_matches(|letter: char| letter.is_ascii_digit());

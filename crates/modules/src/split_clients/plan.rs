@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, View, bytes_of};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::Subject;
@@ -28,7 +28,7 @@ pub(super) fn define<S: Subject>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
 ) -> Result<(), ConfError> {
-    let place = |message: String| view.error(view.span(), message);
+    let place = |message: Complaint| view.error(view.span(), message);
     let key = bytes_of(view.argument(0));
     let key = Template::compile(&key, &mut builder.variables);
     let key = key.map_err(|error| place(error.into()))?;
@@ -36,7 +36,7 @@ pub(super) fn define<S: Subject>(
     let name = written
         .strip_prefix('$')
         .filter(|name| !name.is_empty())
-        .ok_or_else(|| place(format!("invalid variable name \"{written}\"")))?;
+        .ok_or_else(|| place(format!("invalid variable name \"{written}\"").into()))?;
     let mut shares = Vec::new();
     for line in view.data() {
         let text = line.name.text.as_str();
@@ -71,7 +71,7 @@ pub(super) fn share(text: &str) -> Option<u32> {
 }
 
 /// Turns shares into limits. What brings the whole to 100 % takes all that is left.
-pub(super) fn parts(shares: Vec<(u32, Vec<u8>)>) -> Result<Vec<Part>, String> {
+pub(super) fn parts(shares: Vec<(u32, Vec<u8>)>) -> Result<Vec<Part>, Complaint> {
     let mut sum = 0_u32;
     let mut limit = 0_u32;
     let mut parts = Vec::with_capacity(shares.len());
@@ -81,7 +81,7 @@ pub(super) fn parts(shares: Vec<(u32, Vec<u8>)>) -> Result<Vec<Part>, String> {
             share => sum.saturating_add(share),
         };
         if sum > WHOLE {
-            return Err("percent total is greater than 100%".to_owned());
+            return Err("percent total is greater than 100%".into());
         }
         let rest = sum == WHOLE;
         if !rest {

@@ -30,7 +30,7 @@ fn shares_become_limits() {
         parts(shares).map(|parts| parts.iter().map(|part| part.limit).collect::<Vec<_>>())
     };
     let half = 2_147_483_647;
-    let over = Err("percent total is greater than 100%".to_owned());
+    let over = Err("percent total is greater than 100%".into());
     assert_eq!(limits(&[5000, 0]), Ok(vec![Some(half), None]));
     assert_eq!(limits(&[5000, 5000]), Ok(vec![Some(half), None]));
     assert_eq!(limits(&[5000]), Ok(vec![Some(half)]));

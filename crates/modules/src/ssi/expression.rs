@@ -147,7 +147,8 @@ fn variable_name(text: &[u8]) -> Result<(&[u8], &[u8]), String> {
 /// # Errors
 /// What is wrong with it.
 pub(super) fn compile(text: &[u8], place: &str) -> Result<Pattern, String> {
-    let regex = Regex::case_insensitive(&turnpike_conf::text_of(text), place)?;
+    let regex = Regex::case_insensitive(&turnpike_conf::text_of(text), place);
+    let regex = regex.map_err(|error| error.to_string())?;
     Ok(Pattern {
         regex,
         names: Vec::new(),

@@ -7,7 +7,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, SupportedProtocolVersion};
-use turnpike_conf::{ConfError, View};
+use turnpike_conf::{Complaint, ConfError, View};
 use turnpike_lane::transport::alerting_suites;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{Certificates, ServerIdentity, ServerTls};
@@ -210,20 +210,20 @@ fn read_dh_parameters<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result
 }
 
 /// The error is OpenSSL's.
-fn find_dh_parameters(pem: &[u8]) -> Result<(), String> {
+fn find_dh_parameters(pem: &[u8]) -> Result<(), Complaint> {
     for piece in Pieces::new(pem) {
         match piece.map_err(|error| error.to_string())? {
             Piece::Block(block) if block.label.ends_with(b"DH PARAMETERS") => {
                 return if certificate::is_sequence(&block.data) {
                     Ok(())
                 } else {
-                    Err("error:0488000D:PEM routines::ASN1 lib".to_owned())
+                    Err("error:0488000D:PEM routines::ASN1 lib".into())
                 };
             }
             _ => {}
         }
     }
-    Err("error:0480006C:PEM routines::no start line:Expecting: DH PARAMETERS".to_owned())
+    Err("error:0480006C:PEM routines::no start line:Expecting: DH PARAMETERS".into())
 }
 
 fn versions<S>(

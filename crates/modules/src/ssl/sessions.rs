@@ -13,7 +13,7 @@ use rustls::server::{
     NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, StoresServerSessions,
 };
 use rustls::ticketer::TicketRotator;
-use turnpike_conf::{ConfError, View, value};
+use turnpike_conf::{Complaint, ConfError, View, value};
 use turnpike_lane::sys::process::unix_s;
 use turnpike_plan::builder::Builder;
 
@@ -99,7 +99,7 @@ impl Resumption {
         let keys = match of_files {
             Some(keys) => Arc::new(TicketKeys(Arc::new(keys))),
             None => {
-                let failed = |why: String| view.error(view.end(), why);
+                let failed = |why: Complaint| view.error(view.end(), why);
                 self.shared_keys(builder).map_err(failed)?
             }
         };
@@ -111,7 +111,7 @@ impl Resumption {
 
     /// Keys that are made here, and change so that none opens a ticket that is too old. They are
     /// shared with the next processes where there is memory for that.
-    fn shared_keys<S>(&self, builder: &mut Builder<'_, S>) -> Result<Arc<TicketKeys>, String> {
+    fn shared_keys<S>(&self, builder: &mut Builder<'_, S>) -> Result<Arc<TicketKeys>, Complaint> {
         let timeout_s = u32::try_from(self.seal.timeout_s).unwrap_or(u32::MAX);
         let words = builder.environment.kept_words();
         let fresh: Arc<dyn ProducesTickets> =
@@ -127,7 +127,7 @@ impl Resumption {
         let name = format!("ssl ticket keys {timeout_s}");
         let zone = builder.environment.zone(&name, &make);
         zone.downcast()
-            .map_err(|_| "another zone has the tickets' name".to_owned())
+            .map_err(|_| "another zone has the tickets' name".into())
     }
 
     /// The cache in force; `None`: there is none.

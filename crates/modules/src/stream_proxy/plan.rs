@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View, bytes_of, value};
+use turnpike_conf::{Complaint, ConfError, Entry, View, bytes_of, value};
 use turnpike_plan::template::Template;
 use turnpike_stream::plan::{Builder, ServerDraft};
 use turnpike_stream::session::Session;
@@ -142,8 +142,9 @@ fn destination(
             names: upstream::names(view, builder)?,
         });
     }
-    let place = |message: String| view.error(entry.span, message);
-    let url = Url::parse(text).map_err(|what| place(format!("{what} in upstream \"{text}\"")))?;
+    let place = |message: Complaint| view.error(entry.span, message);
+    let url =
+        Url::parse(text).map_err(|what| place(format!("{what} in upstream \"{text}\"").into()))?;
     let found = upstream::find(builder, &url, 0).map_err(place)?;
     Ok(Destination::Fixed(found))
 }

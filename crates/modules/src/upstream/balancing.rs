@@ -1,6 +1,6 @@
 //! Which directive names which way of choosing.
 
-use turnpike_conf::Entry;
+use turnpike_conf::{Complaint, Entry};
 use turnpike_http::variables::Template;
 use turnpike_plan::builder::Builder;
 use turnpike_upstream::{Balancer, Measure, Until};
@@ -23,7 +23,7 @@ impl Method {
     pub(super) fn read<S: Passed>(
         entry: &Entry,
         builder: &mut Builder<'_, S>,
-    ) -> Result<Option<Method>, String> {
+    ) -> Result<Option<Method>, Complaint> {
         let invalid = |index: usize| format!("invalid parameter \"{}\"", entry.argument(index));
         let words: Vec<&str> = entry
             .arguments
@@ -40,7 +40,7 @@ impl Method {
                 match rest {
                     [] => Balancer::Hash,
                     ["consistent"] => Balancer::ConsistentHash,
-                    _ => return Err(invalid(1)),
+                    _ => return Err(invalid(1).into()),
                 }
             }
             ("random", []) => Balancer::Random,
@@ -52,7 +52,7 @@ impl Method {
                 let until = time.and_then(time_named::<S>).ok_or_else(|| invalid(1))?;
                 Balancer::RandomTwo(Measure::Time(until))
             }
-            ("random", _) => return Err(invalid(0)),
+            ("random", _) => return Err(invalid(0).into()),
             ("least_time", [until, rest @ ..]) => {
                 let until =
                     time_named::<S>(until).ok_or_else(|| format!("invalid value \"{until}\""))?;
@@ -65,7 +65,7 @@ impl Method {
                         until,
                         inflight: true,
                     },
-                    _ => return Err(invalid(1)),
+                    _ => return Err(invalid(1).into()),
                 }
             }
             _ => return Ok(None),

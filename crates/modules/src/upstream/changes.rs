@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use turnpike_conf::Complaint;
 use turnpike_plan::control::{Value, json};
 use turnpike_upstream::{Address, Balancer, Commanded, GroupStates, Mode, Peer};
 
@@ -42,12 +43,16 @@ impl Given {
     ///
     /// # Errors
     /// nginx's message, and what cannot be done so.
-    pub(super) fn read(text: &str, balancer: Balancer, default_port: u16) -> Result<Given, String> {
+    pub(super) fn read(
+        text: &str,
+        balancer: Balancer,
+        default_port: u16,
+    ) -> Result<Given, Complaint> {
         let (server, parameters) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let words: Vec<&str> = parameters.split_whitespace().collect();
         let wrong = words.iter().find(|word| !supports(balancer, word));
         if let Some(word) = wrong {
-            return Err(servers::unsupported(word));
+            return Err(servers::unsupported(word).into());
         }
         servers::settings(&words)?;
         let place = |what: &str| format!("{what} in upstream \"{server}\"");

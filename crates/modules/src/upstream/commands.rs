@@ -375,7 +375,8 @@ fn reset(named: &NamedGroup) -> Result<(), CommandError> {
 
 /// A server as a command names it.
 fn read(named: &NamedGroup, text: &str) -> Result<Given, String> {
-    Given::read(text, named.group.settings().balancer, named.default_port)
+    let given = Given::read(text, named.group.settings().balancer, named.default_port);
+    given.map_err(String::from)
 }
 
 fn find<'a>(groups: &'a [Arc<NamedGroup>], name: &str) -> Result<&'a NamedGroup, CommandError> {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{Directive, View};
+use turnpike_conf::{Complaint, Directive, View};
 use turnpike_plan::builder::Builder;
 
 /// What a `match` block says of an answer.
@@ -13,7 +13,7 @@ pub(super) trait Match: Default + 'static {
     ///
     /// # Errors
     /// nginx's message, of the line.
-    fn add(&mut self, line: &Directive, place: &str) -> Result<(), String>;
+    fn add(&mut self, line: &Directive, place: &str) -> Result<(), Complaint>;
 }
 
 struct Matches<M>(HashMap<String, Arc<M>>);
@@ -49,7 +49,7 @@ pub(super) fn read<M: Match, S>(view: View<'_>, builder: &mut Builder<'_, S>) {
 pub(super) fn named<M: Match, S>(
     name: &str,
     builder: &mut Builder<'_, S>,
-) -> Result<Arc<M>, String> {
+) -> Result<Arc<M>, Complaint> {
     let found = builder.store::<Matches<M>>().0.get(name).cloned();
-    found.ok_or_else(|| format!("unknown match \"{name}\""))
+    found.ok_or_else(|| format!("unknown match \"{name}\"").into())
 }

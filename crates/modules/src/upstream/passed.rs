@@ -1,6 +1,6 @@
 //! What is passed to groups: requests of HTTP, and sessions of stream.
 
-use turnpike_conf::Entry;
+use turnpike_conf::{Complaint, Entry};
 use turnpike_http::exchange::Exchange;
 use turnpike_plan::builder::Builder;
 use turnpike_stream::session::Session;
@@ -25,7 +25,7 @@ pub(crate) trait Passed: Sized + 'static {
     ///
     /// # Errors
     /// nginx's message, without its place.
-    fn sticky(entry: &Entry, builder: &mut Builder<'_, Self>) -> Result<Sticky, String>;
+    fn sticky(entry: &Entry, builder: &mut Builder<'_, Self>) -> Result<Sticky, Complaint>;
 }
 
 impl Passed for Exchange {
@@ -35,7 +35,7 @@ impl Passed for Exchange {
     const TIMES: &'static [(&'static str, Until)] =
         &[("header", Until::Header), ("last_byte", Until::LastByte)];
 
-    fn sticky(entry: &Entry, builder: &mut Builder<'_, Self>) -> Result<Sticky, String> {
+    fn sticky(entry: &Entry, builder: &mut Builder<'_, Self>) -> Result<Sticky, Complaint> {
         Sticky::read(entry, builder)
     }
 }
@@ -50,7 +50,7 @@ impl Passed for Session {
         ("last_byte", Until::LastByte),
     ];
 
-    fn sticky(_: &Entry, _: &mut Builder<'_, Self>) -> Result<Sticky, String> {
-        Err("\"sticky\" directive is not allowed here".to_owned())
+    fn sticky(_: &Entry, _: &mut Builder<'_, Self>) -> Result<Sticky, Complaint> {
+        Err("\"sticky\" directive is not allowed here".into())
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
-use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_conf::{Complaint, ConfError, Entry, View, value};
 use turnpike_lane::log::{Errno, ErrorLog};
 use turnpike_plan::builder::Builder;
 use turnpike_upstream::{Balancer, Group, GroupSettings, GroupStates, KeepAlive, PeerSettings};
@@ -59,16 +59,16 @@ pub(crate) fn find<S: Passed>(
     builder: &mut Builder<'_, S>,
     url: &Url,
     default_port: u16,
-) -> Result<Arc<Upstream>, String> {
+) -> Result<Arc<Upstream>, Complaint> {
     let host = &url.host;
     if let Some(upstream) = builder.store::<Store>().named.get(&*group_key(host)) {
         return match url.port {
-            Some(port) => Err(format!("upstream \"{host}\" may not have port {port}")),
+            Some(port) => Err(format!("upstream \"{host}\" may not have port {port}").into()),
             None => Ok(Arc::clone(upstream)),
         };
     }
     if url.port.is_none() && default_port == 0 && !matches!(url.target, Target::Unix(_)) {
-        return Err(format!("no port in upstream \"{host}\""));
+        return Err(format!("no port in upstream \"{host}\"").into());
     }
     let name = url.identity(default_port);
     let implicit = builder.store::<Store>().implicit.clone();
@@ -142,7 +142,7 @@ fn group<S: Passed>(
         if entry.arguments.len() == 1 && !has_size(view, entry.argument(0)) {
             let zone = entry.argument(0);
             let message = format!("zero size shared memory zone \"{zone}\"");
-            return Err(place(entry, message));
+            return Err(place(entry, message.into()));
         }
     }
     let sticky = match view.own("sticky") {
@@ -336,15 +336,17 @@ fn states<S: Passed>(builder: &mut Builder<'_, S>, key: &str) -> Arc<GroupStates
 }
 
 /// Checks what is said of a zone, though a group needs none: its state is in the process anyway.
-fn zone(entry: &Entry) -> Result<(), String> {
+fn zone(entry: &Entry) -> Result<(), Complaint> {
     let (name, size) = (entry.argument(0), entry.argument(1));
     if name.is_empty() {
-        return Err(format!("invalid zone name \"{name}\""));
+        return Err(format!("invalid zone name \"{name}\"").into());
     }
     match (entry.arguments.len(), value::size(size)) {
         (1, _) => Ok(()),
-        (_, None) => Err(format!("invalid zone size \"{size}\"")),
-        (_, Some(bytes)) if bytes < ZONE_BYTES_MIN => Err(format!("zone \"{name}\" is too small")),
+        (_, None) => Err(format!("invalid zone size \"{size}\"").into()),
+        (_, Some(bytes)) if bytes < ZONE_BYTES_MIN => {
+            Err(format!("zone \"{name}\" is too small").into())
+        }
         (_, Some(_)) => Ok(()),
     }
 }
@@ -363,7 +365,7 @@ fn keep_alive(view: View<'_>) -> Result<KeepAlive, ConfError> {
     })
 }
 
-fn connections(entry: &Entry) -> Result<(usize, bool), String> {
+fn connections(entry: &Entry) -> Result<(usize, bool), Complaint> {
     let text = entry.argument(0);
     let number = value::number(text).and_then(|number| usize::try_from(number).ok());
     let number =
@@ -371,6 +373,6 @@ fn connections(entry: &Entry) -> Result<(usize, bool), String> {
     match entry.arguments.get(1).map(|word| word.text.as_str()) {
         None => Ok((number, false)),
         Some("local") => Ok((number, true)),
-        Some(other) => Err(format!("invalid parameter \"{other}\"")),
+        Some(other) => Err(format!("invalid parameter \"{other}\"").into()),
     }
 }

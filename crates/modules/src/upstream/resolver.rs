@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_conf::{Complaint, ConfError, Entry, View, value};
 use turnpike_plan::builder::Builder;
 use turnpike_upstream::{Address, ResolveError, Resolver, ResolverSettings, ServersFile};
 
@@ -83,7 +83,7 @@ fn is_off(entry: &Entry) -> bool {
 }
 
 /// The resolver of these words: one for all levels and configurations that have the same.
-fn open<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Resolver>, String> {
+fn open<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Resolver>, Complaint> {
     let words: Vec<&str> = entry
         .arguments
         .iter()
@@ -105,7 +105,7 @@ fn open<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Resolver>,
 fn read<'a>(
     words: &[&'a str],
     conf_folder: &Path,
-) -> Result<(ResolverSettings, Option<&'a str>), String> {
+) -> Result<(ResolverSettings, Option<&'a str>), Complaint> {
     let mut zone = None;
     let mut settings = ResolverSettings {
         servers: Vec::new(),
@@ -135,7 +135,7 @@ fn read<'a>(
             settings.servers_file = Some(servers_file(SYSTEM_SERVERS.into()));
         } else if let Some(path) = word.strip_prefix("conf=") {
             if path.is_empty() {
-                return Err(invalid());
+                return Err(invalid().into());
             }
             settings.servers_file = Some(servers_file(conf_folder.join(path)));
         } else {
@@ -143,10 +143,10 @@ fn read<'a>(
         }
     }
     if !settings.ipv4 && !settings.ipv6 {
-        return Err("\"ipv4\" and \"ipv6\" cannot both be \"off\"".to_owned());
+        return Err("\"ipv4\" and \"ipv6\" cannot both be \"off\"".into());
     }
     if settings.servers.is_empty() && settings.servers_file.is_none() {
-        return Err("no name servers defined".to_owned());
+        return Err("no name servers defined".into());
     }
     Ok((settings, zone))
 }
@@ -158,11 +158,11 @@ fn servers_file(path: PathBuf) -> ServersFile {
     }
 }
 
-fn servers(word: &str) -> Result<Vec<SocketAddr>, String> {
+fn servers(word: &str) -> Result<Vec<SocketAddr>, Complaint> {
     let place = |what: &str| format!("{what} in resolver \"{word}\"");
     let url = Url::parse(word).map_err(place)?;
     if let Target::Unix(_) = url.target {
-        return Err(place("invalid host"));
+        return Err(place("invalid host").into());
     }
     let addresses = url.addresses(DEFAULT_PORT).map_err(place)?;
     let inet = addresses.into_iter().filter_map(|address| match address {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{Entry, value};
+use turnpike_conf::{Complaint, Entry, value};
 use turnpike_upstream::{Address, GroupStates, Mode, Peer, PeerSettings, ResolvedServer};
 
 use super::balancing::{Method, supports};
@@ -28,13 +28,13 @@ pub(super) struct Server {
 ///
 /// # Errors
 /// nginx's message, and what cannot be done so.
-pub(super) fn settings(words: &[&str]) -> Result<PeerSettings, String> {
+pub(super) fn settings(words: &[&str]) -> Result<PeerSettings, Complaint> {
     let mut parameters = Parameters::default();
     for word in words {
         parameter(word, &mut parameters)?;
     }
     if parameters.resolve || parameters.service.is_some() {
-        Err("\"resolve\" is for the configuration only".to_owned())
+        Err("\"resolve\" is for the configuration only".into())
     } else {
         Ok(parameters.settings)
     }
@@ -62,11 +62,11 @@ impl Server {
         entry: &Entry,
         method: &Method,
         default_port: u16,
-    ) -> Result<Server, String> {
+    ) -> Result<Server, Complaint> {
         let mut parameters = Parameters::default();
         for word in entry.arguments.iter().skip(1) {
             if !supports(method.balancer, &word.text) {
-                return Err(unsupported(&word.text));
+                return Err(unsupported(&word.text).into());
             }
             parameter(&word.text, &mut parameters)?;
         }
@@ -77,9 +77,9 @@ impl Server {
             service,
         } = parameters;
         if service.is_some() && !resolve {
-            return Err(format!(
-                "service upstream \"{name}\" requires \"resolve\" parameter"
-            ));
+            return Err(
+                format!("service upstream \"{name}\" requires \"resolve\" parameter").into(),
+            );
         }
         let place = |what: &str| format!("{what} in upstream \"{name}\"");
         let url = Url::parse(name).map_err(place)?;
@@ -87,7 +87,7 @@ impl Server {
             url.need_port(default_port).map_err(place)?;
         }
         if service.is_some() && url.port.is_some() {
-            return Err(format!("service upstream \"{name}\" may not have port"));
+            return Err(format!("service upstream \"{name}\" may not have port").into());
         }
         let server = Server {
             name: name.to_owned(),
@@ -107,7 +107,7 @@ impl Server {
                 ..server
             }),
             _ if service.is_some() => {
-                Err(format!("service upstream \"{name}\" requires domain name"))
+                Err(format!("service upstream \"{name}\" requires domain name").into())
             }
             _ => Ok(Server {
                 addresses: url.addresses(default_port).map_err(place)?,
@@ -133,7 +133,7 @@ impl Server {
     }
 }
 
-fn parameter(text: &str, parameters: &mut Parameters) -> Result<(), String> {
+fn parameter(text: &str, parameters: &mut Parameters) -> Result<(), Complaint> {
     let settings = &mut parameters.settings;
     let invalid = || format!("invalid parameter \"{text}\"");
     let (name, given) = match text.split_once('=') {
@@ -153,25 +153,25 @@ fn parameter(text: &str, parameters: &mut Parameters) -> Result<(), String> {
         ("weight", Some(given)) => {
             settings.weight = number(given)?;
             if settings.weight == 0 {
-                return Err(invalid());
+                return Err(invalid().into());
             }
         }
         ("max_conns", Some(given)) => settings.max_conns = number(given)?,
         ("max_fails", Some(given)) => settings.max_fails = number(given)?,
         ("fail_timeout", Some(given)) => settings.fail_timeout_ms = seconds(given)?,
         ("slow_start", Some(given)) => settings.slow_start_ms = seconds(given)?,
-        ("route", Some("")) => return Err("route is empty".to_owned()),
+        ("route", Some("")) => return Err("route is empty".into()),
         ("route", Some(given)) if given.len() > ROUTE_BYTES_MAX => {
-            return Err(format!("route is longer than {ROUTE_BYTES_MAX}"));
+            return Err(format!("route is longer than {ROUTE_BYTES_MAX}").into());
         }
         ("route", Some(given)) => settings.route = Some(given.to_owned()),
         ("resolve", None) => parameters.resolve = true,
-        ("service", Some("")) => return Err("service is empty".to_owned()),
+        ("service", Some("")) => return Err("service is empty".into()),
         ("service", Some(given)) => parameters.service = Some(given.to_owned()),
         ("backup", None) => settings.backup = true,
         ("down", None) => settings.mode = Mode::Down,
         ("drain", None) => settings.mode = Mode::Draining,
-        _ => return Err(invalid()),
+        _ => return Err(invalid().into()),
     }
     Ok(())
 }

@@ -52,7 +52,8 @@ impl StateFile {
         let read = |line: &str| {
             let server = line.strip_prefix("server ").map(str::trim_start);
             let server = server.ok_or_else(|| wrong(&format!("unknown directive \"{line}\"")))?;
-            Given::read(server, balancer, default_port).map_err(|message| wrong(&message))
+            Given::read(server, balancer, default_port)
+                .map_err(|message| wrong(&message.to_string()))
         };
         lines.map(read).collect()
     }

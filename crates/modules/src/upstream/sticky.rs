@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use turnpike_conf::{Entry, value};
+use turnpike_conf::{Complaint, Entry, value};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::{Template, VariableId};
 use turnpike_upstream::Peer;
@@ -57,7 +57,7 @@ impl Sticky {
     ///
     /// # Errors
     /// nginx's message, without its place.
-    pub(super) fn read(entry: &Entry, builder: &mut Builder<'_>) -> Result<Sticky, String> {
+    pub(super) fn read(entry: &Entry, builder: &mut Builder<'_>) -> Result<Sticky, Complaint> {
         let words: Vec<&str> = entry
             .arguments
             .iter()
@@ -67,8 +67,8 @@ impl Sticky {
             ["cookie", name, parameters @ ..] => cookie(name, parameters, builder),
             ["route", variables @ ..] => route(variables, builder),
             ["learn", parameters @ ..] => learn(parameters, builder),
-            [other, ..] => Err(format!("unknown parameter \"{other}\"")),
-            [] => Err("invalid number of arguments in \"sticky\" directive".to_owned()),
+            [other, ..] => Err(format!("unknown parameter \"{other}\"").into()),
+            [] => Err("invalid number of arguments in \"sticky\" directive".into()),
         }
     }
 
@@ -170,9 +170,9 @@ fn first(exchange: &Exchange, variables: &[VariableId]) -> Option<Vec<u8>> {
     })
 }
 
-fn cookie(name: &str, parameters: &[&str], builder: &mut Builder<'_>) -> Result<Sticky, String> {
+fn cookie(name: &str, parameters: &[&str], builder: &mut Builder<'_>) -> Result<Sticky, Complaint> {
     if name.is_empty() {
-        return Err(complaint("empty cookie name"));
+        return Err(complaint("empty cookie name").into());
     }
     let mut cookie = Cookie {
         name: name.to_owned(),
@@ -198,7 +198,7 @@ fn cookie_parameter(
     parameter: &str,
     cookie: &mut Cookie,
     builder: &mut Builder<'_>,
-) -> Result<(), String> {
+) -> Result<(), Complaint> {
     let twice = |name: &str| complaint(&format!("parameter \"{name}\" is duplicate"));
     let none = |name: &str| complaint(&format!("no value for \"{name}\""));
     let (name, given) = match parameter.split_once('=') {
@@ -206,13 +206,13 @@ fn cookie_parameter(
         None => (parameter, None),
     };
     match (name, given) {
-        ("domain", Some(_)) if cookie.domain.is_some() => return Err(twice(name)),
-        ("path", Some(_)) if cookie.path.is_some() => return Err(twice(name)),
-        ("expires", Some(_)) if cookie.expires.is_some() => return Err(twice(name)),
-        ("samesite", Some(_)) if cookie.same_site.is_some() => return Err(twice(name)),
-        ("httponly", None) if cookie.http_only => return Err(twice(name)),
-        ("secure", None) if cookie.secure => return Err(twice(name)),
-        ("domain" | "path", Some("")) => return Err(none(name)),
+        ("domain", Some(_)) if cookie.domain.is_some() => return Err(twice(name).into()),
+        ("path", Some(_)) if cookie.path.is_some() => return Err(twice(name).into()),
+        ("expires", Some(_)) if cookie.expires.is_some() => return Err(twice(name).into()),
+        ("samesite", Some(_)) if cookie.same_site.is_some() => return Err(twice(name).into()),
+        ("httponly", None) if cookie.http_only => return Err(twice(name).into()),
+        ("secure", None) if cookie.secure => return Err(twice(name).into()),
+        ("domain" | "path", Some("")) => return Err(none(name).into()),
         ("domain", Some(given)) => {
             let text = turnpike_conf::bytes_of(given);
             cookie.domain = Some(Template::compile(&text, &mut builder.variables)?);
@@ -230,16 +230,16 @@ fn cookie_parameter(
             let text = turnpike_conf::bytes_of(given);
             let template = Template::compile(&text, &mut builder.variables)?;
             if template.constant().is_some() && !is_same_site(given) {
-                return Err(complaint("invalid \"samesite\" parameter value"));
+                return Err(complaint("invalid \"samesite\" parameter value").into());
             }
             cookie.same_site = Some(template);
         }
-        _ => return Err(format!("unknown parameter \"{parameter}\"")),
+        _ => return Err(format!("unknown parameter \"{parameter}\"").into()),
     }
     Ok(())
 }
 
-fn route(variables: &[&str], builder: &mut Builder<'_>) -> Result<Sticky, String> {
+fn route(variables: &[&str], builder: &mut Builder<'_>) -> Result<Sticky, Complaint> {
     let mut lookup = Vec::new();
     for variable in variables {
         let name = variable
@@ -254,7 +254,7 @@ fn route(variables: &[&str], builder: &mut Builder<'_>) -> Result<Sticky, String
     })
 }
 
-fn learn(parameters: &[&str], builder: &mut Builder<'_>) -> Result<Sticky, String> {
+fn learn(parameters: &[&str], builder: &mut Builder<'_>) -> Result<Sticky, Complaint> {
     let (mut lookup, mut create) = (Vec::new(), Vec::new());
     let (mut declared, mut timeout_ms, mut from_header) = (None, None, false);
     for parameter in parameters {
@@ -263,10 +263,12 @@ fn learn(parameters: &[&str], builder: &mut Builder<'_>) -> Result<Sticky, Strin
             None => (*parameter, None),
         };
         match (name, given) {
-            ("zone", Some(_)) if declared.is_some() => return Err(complaint("duplicate zone")),
+            ("zone", Some(_)) if declared.is_some() => {
+                return Err(complaint("duplicate zone").into());
+            }
             ("zone", Some(given)) => declared = Some(sessions_zone(given)?),
             ("timeout", Some(_)) if timeout_ms.is_some() => {
-                return Err(complaint("duplicate timeout"));
+                return Err(complaint("duplicate timeout").into());
             }
             ("timeout", Some(given)) => {
                 let time_ms = value::milliseconds(given).filter(|time_ms| *time_ms > 0);
@@ -285,15 +287,15 @@ fn learn(parameters: &[&str], builder: &mut Builder<'_>) -> Result<Sticky, Strin
                 .push(id);
             }
             ("header", None) => from_header = true,
-            _ => return Err(format!("unknown parameter \"{parameter}\"")),
+            _ => return Err(format!("unknown parameter \"{parameter}\"").into()),
         }
     }
     let missing = |name: &str| complaint(&format!("\"{name}\" parameter is not specified"));
     if lookup.is_empty() {
-        return Err(missing("lookup"));
+        return Err(missing("lookup").into());
     }
     if create.is_empty() {
-        return Err(missing("create"));
+        return Err(missing("create").into());
     }
     let (name, size_bytes) = declared.ok_or_else(|| missing("zone"))?;
     let timeout_ms = timeout_ms.unwrap_or(SESSION_MS);
@@ -311,16 +313,16 @@ fn learn(parameters: &[&str], builder: &mut Builder<'_>) -> Result<Sticky, Strin
     })
 }
 
-fn sessions_zone(given: &str) -> Result<(String, u64), String> {
+fn sessions_zone(given: &str) -> Result<(String, u64), Complaint> {
     let (name, size) = given
         .split_once(':')
         .ok_or_else(|| complaint("zone size is not specified"))?;
     if name.is_empty() {
-        return Err(complaint("zone name is not specified"));
+        return Err(complaint("zone name is not specified").into());
     }
     let size_bytes = value::size(size).ok_or_else(|| complaint("invalid zone size"))?;
     if size_bytes < ZONE_BYTES_MIN {
-        return Err(complaint("zone is too small"));
+        return Err(complaint("zone is too small").into());
     }
     Ok((name.to_owned(), size_bytes))
 }

@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Directive, Entry, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, Directive, Entry, View, bytes_of};
 use turnpike_lane::sys::socket;
 use turnpike_lane::timeout::bounded;
 use turnpike_plan::regex::Regex;
@@ -56,7 +56,7 @@ enum Judgement {
 }
 
 impl Match for Conversation {
-    fn add(&mut self, line: &Directive, place: &str) -> Result<(), String> {
+    fn add(&mut self, line: &Directive, place: &str) -> Result<(), Complaint> {
         let words = line.arguments.iter();
         let words: Vec<&str> = words.map(|word| word.text.as_str()).collect();
         match (line.name.text.as_str(), words.as_slice()) {
@@ -69,12 +69,12 @@ impl Match for Conversation {
                 self.expect = Some(Expectation::Bytes(bytes_in(text)?));
             }
             (name @ ("send" | "expect"), [_] | ["~", _]) => {
-                return Err(format!("\"{name}\" directive is duplicate"));
+                return Err(format!("\"{name}\" directive is duplicate").into());
             }
             (name @ ("send" | "expect"), _) => {
-                return Err(format!("invalid parameters of \"{name}\""));
+                return Err(format!("invalid parameters of \"{name}\"").into());
             }
-            (name, _) => return Err(format!("unknown directive \"{name}\"")),
+            (name, _) => return Err(format!("unknown directive \"{name}\"").into()),
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl Conversation {
 }
 
 /// The bytes that a text stands for: `\x` and two hexadecimal digits are one.
-fn bytes_in(text: &str) -> Result<Vec<u8>, String> {
+fn bytes_in(text: &str) -> Result<Vec<u8>, Complaint> {
     let (text_bytes, mut bytes) = (bytes_of(text), Vec::new());
     let mut rest = text_bytes.as_slice();
     while let Some((&first, behind)) = rest.split_first() {
@@ -213,7 +213,7 @@ pub(crate) fn check_servers(
         return Ok(());
     };
     let log = background::log(view, builder)?;
-    let place = |message: String| view.error(entry.span, message);
+    let place = |message: Complaint| view.error(entry.span, message);
     let mut rules = CheckRules::default();
     let (conversation, by_datagrams) = parameters(entry, &mut rules, builder).map_err(place)?;
     let timeout_ms = view.milliseconds("health_check_timeout");
@@ -244,7 +244,7 @@ fn parameters(
     entry: &Entry,
     rules: &mut CheckRules,
     builder: &mut Builder<'_>,
-) -> Result<(Arc<Conversation>, bool), String> {
+) -> Result<(Arc<Conversation>, bool), Complaint> {
     let (mut conversation, mut by_datagrams) = (Arc::<Conversation>::default(), false);
     for word in entry.arguments.iter() {
         let text = word.text.as_str();
@@ -257,13 +257,13 @@ fn parameters(
                 rules.name = given.to_owned();
             }
             None if text == "udp" => by_datagrams = true,
-            _ => return Err(invalid(text)),
+            _ => return Err(invalid(text).into()),
         }
     }
     // Without an answer, nothing is known of a server of UDP.
     if by_datagrams && (conversation.send.is_empty() || conversation.expect.is_none()) {
         let message = "\"udp\" parameter requires \"match\" with \"send\" and \"expect\"";
-        return Err(message.to_owned());
+        return Err(message.to_owned().into());
     }
     Ok((conversation, by_datagrams))
 }

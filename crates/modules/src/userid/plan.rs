@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, View, value};
+use turnpike_conf::{Complaint, ConfError, View, value};
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
@@ -112,7 +112,7 @@ fn attributes(view: View<'_>) -> String {
 }
 
 /// A letter, a digit, `=` or `off`.
-pub(super) fn check_mark(_: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check_mark(_: &str, words: &[&str]) -> Result<(), Complaint> {
     match words {
         ["off"] => Ok(()),
         [mark]
@@ -120,15 +120,15 @@ pub(super) fn check_mark(_: &str, words: &[&str]) -> Result<(), String> {
         {
             Ok(())
         }
-        _ => Err("value must be \"off\" or a single letter, digit or \"=\"".to_owned()),
+        _ => Err("value must be \"off\" or a single letter, digit or \"=\"".into()),
     }
 }
 
 /// A time, `max` or `off`.
-pub(super) fn check_expires(_: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check_expires(_: &str, words: &[&str]) -> Result<(), Complaint> {
     match words {
         ["max" | "off"] => Ok(()),
         [text] if value::seconds(text).is_some() => Ok(()),
-        _ => Err("invalid value".to_owned()),
+        _ => Err("invalid value".into()),
     }
 }

@@ -1,6 +1,7 @@
 //! Why a `listen` directive cannot be used.
 
 use std::fmt;
+use turnpike_conf::Complaint;
 
 /// Why the words of a `listen` directive are refused. The messages are nginx's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,9 +82,9 @@ impl fmt::Display for ListenError {
 
 impl std::error::Error for ListenError {}
 
-impl From<ListenError> for String {
-    fn from(error: ListenError) -> String {
-        error.to_string()
+impl From<ListenError> for Complaint {
+    fn from(error: ListenError) -> Complaint {
+        error.to_string().into()
     }
 }
 

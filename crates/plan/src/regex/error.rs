@@ -1,6 +1,7 @@
 //! Why a pattern is not a regular expression.
 
 use std::fmt;
+use turnpike_conf::Complaint;
 
 /// PCRE2's error about a pattern. The message is nginx's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +27,8 @@ impl fmt::Display for RegexError {
 
 impl std::error::Error for RegexError {}
 
-impl From<RegexError> for String {
-    fn from(error: RegexError) -> String {
-        error.to_string()
+impl From<RegexError> for Complaint {
+    fn from(error: RegexError) -> Complaint {
+        error.to_string().into()
     }
 }

@@ -1,7 +1,7 @@
 //! From the checked tree to the plan: servers and their addresses.
 
 use std::collections::HashMap;
-use turnpike_conf::{ConfError, Entry, View, Word};
+use turnpike_conf::{Complaint, ConfError, Entry, View, Word};
 use turnpike_lane::gate::{AcceptMode, ListenAddress};
 use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::builder::PlanError;
@@ -149,12 +149,17 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn listen(&mut self, entry: &Entry, server: usize, names: &[NameMatch]) -> Result<(), String> {
+    fn listen(
+        &mut self,
+        entry: &Entry,
+        server: usize,
+        names: &[NameMatch],
+    ) -> Result<(), Complaint> {
         for word in &entry.arguments[1..] {
             let text = word.text.as_str();
             let is_of_http = matches!(text, "default" | "http2" | "quic");
             if is_of_http || text.starts_with("accept_filter=") {
-                return Err(format!("invalid parameter \"{text}\""));
+                return Err(format!("invalid parameter \"{text}\"").into());
             }
         }
         let is_udp = |word: &&Word| word.text == "udp";
@@ -204,7 +209,7 @@ impl Draft<'_> {
 }
 
 /// The request for UDP, which has no connections that options could be about.
-fn datagrams(request: ListenRequest, parameters: &[Word]) -> Result<ListenRequest, String> {
+fn datagrams(request: ListenRequest, parameters: &[Word]) -> Result<ListenRequest, Complaint> {
     const CONNECTIONS: [&str; 7] = [
         "ssl",
         "backlog",
@@ -217,11 +222,11 @@ fn datagrams(request: ListenRequest, parameters: &[Word]) -> Result<ListenReques
     for name in CONNECTIONS {
         let is_it = |word: &Word| word.text.split('=').next() == Some(name);
         if parameters.iter().any(is_it) {
-            return Err(format!("\"{name}\" parameter is incompatible with \"udp\""));
+            return Err(format!("\"{name}\" parameter is incompatible with \"udp\"").into());
         }
     }
     let ListenAddress::Tcp(address) = request.address else {
-        return Err("\"udp\" is not supported for unix domain sockets".to_owned());
+        return Err("\"udp\" is not supported for unix domain sockets".into());
     };
     Ok(ListenRequest {
         address: ListenAddress::Udp(address),

@@ -1,7 +1,7 @@
 //! What the directives of open files mean for a location: `open_file_cache` and its companions, and
 //! `disable_symlinks`.
 
-use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_conf::{Complaint, ConfError, Entry, View, value};
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 
@@ -31,7 +31,7 @@ pub(crate) struct OpenFileCacheSettings {
 }
 
 /// Checks the arguments of `open_file_cache`: `off | max=N [inactive=time]`.
-pub(crate) fn check_open_file_cache(name: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check_open_file_cache(name: &str, words: &[&str]) -> Result<(), Complaint> {
     let mut has_max = false;
     for word in words {
         let is_right = match word.split_once('=') {
@@ -47,13 +47,13 @@ pub(crate) fn check_open_file_cache(name: &str, words: &[&str]) -> Result<(), St
             _ => false,
         };
         if !is_right {
-            return Err(format!("invalid \"{name}\" parameter \"{word}\""));
+            return Err(format!("invalid \"{name}\" parameter \"{word}\"").into());
         }
     }
     if has_max {
         Ok(())
     } else {
-        Err(format!("\"{name}\" must have the \"max\" parameter"))
+        Err(format!("\"{name}\" must have the \"max\" parameter").into())
     }
 }
 

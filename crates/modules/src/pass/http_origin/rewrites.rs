@@ -1,7 +1,7 @@
 //! Replacing the beginning of a value: `proxy_redirect`, `proxy_cookie_domain`,
 //! `proxy_cookie_path`.
 
-use turnpike_conf::{ConfError, Entry, View, bytes_of};
+use turnpike_conf::{Complaint, ConfError, Entry, View, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, Pattern};
 use turnpike_http::regex::{Case, Regex};
@@ -76,7 +76,7 @@ impl Rewrites {
             rewrites.0 = Rewrite::usual(usual.clone()).into_iter().collect();
         }
         for entry in entries {
-            let refused = |message: String| Err(view.error(entry.span, message));
+            let refused = |message: Complaint| Err(view.error(entry.span, message));
             match (entry.arguments.len(), entry.argument(0)) {
                 (1, "off") => return Ok(Self::default()),
                 (1, "default") => match Rewrite::usual(usual.clone()) {
@@ -85,11 +85,12 @@ impl Rewrites {
                         return refused(
                             "\"proxy_redirect default\" cannot be used with \"proxy_pass\" \
                              directive with variables"
-                                .to_owned(),
+                                .to_owned()
+                                .into(),
                         );
                     }
                 },
-                (1, other) => return refused(format!("invalid parameter \"{other}\"")),
+                (1, other) => return refused(format!("invalid parameter \"{other}\"").into()),
                 _ => rewrites.0.push(Rewrite::read(view, entry, builder)?),
             }
         }
@@ -197,7 +198,7 @@ fn with_value(
 }
 
 /// `off | default`, or two words of which the first may be a pattern.
-pub(crate) fn check(name: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check(name: &str, words: &[&str]) -> Result<(), Complaint> {
     match words {
         ["off"] => Ok(()),
         ["default"] if name == "proxy_redirect" => Ok(()),
@@ -211,7 +212,7 @@ pub(crate) fn check(name: &str, words: &[&str]) -> Result<(), String> {
         },
         _ => {
             let first = words.first().copied().unwrap_or_default();
-            Err(format!("invalid parameter \"{first}\""))
+            Err(format!("invalid parameter \"{first}\"").into())
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Directive, Entry, View, bytes_of, value};
+use turnpike_conf::{Complaint, ConfError, Directive, Entry, View, bytes_of, value};
 use turnpike_http::h1::origin::RequestLines;
 use turnpike_http::plan::Builder;
 use turnpike_http::regex::Regex;
@@ -153,7 +153,7 @@ impl Field {
 }
 
 impl Match for Conditions {
-    fn add(&mut self, line: &Directive, place: &str) -> Result<(), String> {
+    fn add(&mut self, line: &Directive, place: &str) -> Result<(), Complaint> {
         let words: Vec<&str> = line
             .arguments
             .iter()
@@ -170,7 +170,9 @@ impl Match for Conditions {
                     "!=" => Expected::IsNot(bytes_of(wanted)),
                     "~" => Expected::Like(Regex::case_sensitive(wanted, place)?),
                     "!~" => Expected::Unlike(Regex::case_sensitive(wanted, place)?),
-                    other => return Err(format!("invalid operator \"{other}\" in \"header\"")),
+                    other => {
+                        return Err(format!("invalid operator \"{other}\" in \"header\"").into());
+                    }
                 };
                 self.add_field(name, wish)
             }
@@ -180,16 +182,18 @@ impl Match for Conditions {
                 self.bodies.push(Body { not, regex });
                 Ok(())
             }
-            (name @ ("header" | "body"), _) => Err(format!("invalid parameters of \"{name}\"")),
-            ("require", []) => Err("invalid parameters of \"require\"".to_owned()),
+            (name @ ("header" | "body"), _) => {
+                Err(format!("invalid parameters of \"{name}\"").into())
+            }
+            ("require", []) => Err("invalid parameters of \"require\"".into()),
             ("require", names) => names.iter().try_for_each(|name| self.require(name)),
-            (name, _) => Err(format!("unknown directive \"{name}\"")),
+            (name, _) => Err(format!("unknown directive \"{name}\"").into()),
         }
     }
 }
 
 impl Conditions {
-    fn add_statuses(&mut self, not: bool, ranges: &[&str]) -> Result<(), String> {
+    fn add_statuses(&mut self, not: bool, ranges: &[&str]) -> Result<(), Complaint> {
         let mut read = Vec::new();
         for range in ranges {
             let invalid = || format!("invalid status \"{range}\"");
@@ -201,18 +205,18 @@ impl Conditions {
             };
             let (first, last) = (code(first)?, code(last)?);
             if first > last {
-                return Err(invalid());
+                return Err(invalid().into());
             }
             read.push((first, last));
         }
         if read.is_empty() {
-            return Err("invalid parameters of \"status\"".to_owned());
+            return Err("invalid parameters of \"status\"".into());
         }
         self.statuses.push(Statuses { not, ranges: read });
         Ok(())
     }
 
-    fn require(&mut self, text: &str) -> Result<(), String> {
+    fn require(&mut self, text: &str) -> Result<(), Complaint> {
         let invalid = || format!("invalid variable name \"{text}\"");
         let name = text.strip_prefix('$').ok_or_else(invalid)?;
         let required = Required::of(name).ok_or_else(|| {
@@ -225,7 +229,7 @@ impl Conditions {
         Ok(())
     }
 
-    fn add_field(&mut self, name: &str, wish: Expected) -> Result<(), String> {
+    fn add_field(&mut self, name: &str, wish: Expected) -> Result<(), Complaint> {
         let name = bytes_of(name);
         self.fields.push(Field { name, wish });
         Ok(())
@@ -261,7 +265,7 @@ pub(crate) fn check(
         return Ok(());
     };
     let log = background::log(view, builder)?;
-    let place = |message: String| view.error(entry.span, message);
+    let place = |message: Complaint| view.error(entry.span, message);
     let mut rules = CheckRules::default();
     let mut question = HttpQuestion {
         request: Vec::new(),
@@ -288,12 +292,12 @@ pub(crate) fn check(
 ///
 /// # Errors
 /// nginx's message, of rules that do not fit one another and of a group with too many checks.
-pub(super) fn number(rules: &CheckRules, group: &Group) -> Result<u32, String> {
+pub(super) fn number(rules: &CheckRules, group: &Group) -> Result<u32, Complaint> {
     if rules.persistent && !rules.mandatory {
-        return Err("\"persistent\" parameter requires \"mandatory\"".to_owned());
+        return Err("\"persistent\" parameter requires \"mandatory\"".into());
     }
     let number = group.add_check();
-    number.ok_or_else(|| "too many health checks".to_owned())
+    number.ok_or_else(|| "too many health checks".into())
 }
 
 /// The request of a check.
@@ -315,7 +319,7 @@ fn parameters(
     rules: &mut CheckRules,
     question: &mut HttpQuestion,
     builder: &mut Builder<'_>,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, Complaint> {
     let mut uri = b"/".to_vec();
     for word in entry.arguments.iter() {
         let text = word.text.as_str();
@@ -334,7 +338,7 @@ fn parameters(
                 question.conditions = Some(matches::named(given, builder)?);
                 rules.name = given.to_owned();
             }
-            _ => return Err(invalid(text)),
+            _ => return Err(invalid(text).into()),
         }
     }
     Ok(uri)
@@ -344,7 +348,7 @@ fn parameters(
 ///
 /// # Errors
 /// nginx's message, of its value.
-pub(super) fn rule(text: &str, rules: &mut CheckRules) -> Result<bool, String> {
+pub(super) fn rule(text: &str, rules: &mut CheckRules) -> Result<bool, Complaint> {
     let (name, given) = match text.split_once('=') {
         Some((name, given)) => (name, Some(given)),
         None => (text, None),

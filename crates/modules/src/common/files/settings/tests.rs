@@ -45,6 +45,7 @@ fn arguments_are_checked_as_nginx_does() {
     for (text, expected) in CASES {
         let words: Vec<&str> = text.split(' ').collect();
         let wrong = check_open_file_cache("open_file_cache", &words).err();
+        let wrong = wrong.map(String::from);
         assert_eq!(wrong.unwrap_or_default(), *expected, "{text}");
     }
 }
