@@ -26,7 +26,7 @@ pub fn usage_of(command: &Command) -> Usage {
 pub fn print_refusal(program: &str, error: &clap::Error) {
     match unknown_word(error) {
         Some(text) => {
-            eprintln!("{program}: {text}\n{program} --help lists the options");
+            eprintln!("{program}: {text}\n{program} --help lists them");
         }
         None => {
             // A reader that went away is no reason to break off.

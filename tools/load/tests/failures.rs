@@ -215,7 +215,7 @@ fn wrong_usage_ends_with_a_message_and_status_1() {
         (
             "--duraton 3 http://127.0.0.1/",
             "turnpike load: unknown option \"--duraton\", did you mean \"--duration\"?\n\
-             turnpike load --help lists the options\n",
+             turnpike load --help lists them\n",
         ),
         ("-Y http://127.0.0.1/", "unknown option \"-Y\"\n"),
         (

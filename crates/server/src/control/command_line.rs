@@ -341,7 +341,7 @@ fn long_option<'a>(
     if !known.contains(&name) {
         let near = nearest(name, known.iter().copied());
         let near = near.map(|near| format!(", did you mean \"--{near}\"?"));
-        let near = near.unwrap_or_else(|| ": --help lists the options".to_owned());
+        let near = near.unwrap_or_else(|| ": --help lists them".to_owned());
         return Err(format!("unknown option \"--{name}\"{near}"));
     }
     if attached {
@@ -677,7 +677,7 @@ mod tests {
             ),
             (
                 &["status", "--nothing-like-it"],
-                "unknown option \"--nothing-like-it\": --help lists the options",
+                "unknown option \"--nothing-like-it\": --help lists them",
             ),
             (
                 &["upgrade", "--binary"],
