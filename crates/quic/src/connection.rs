@@ -110,6 +110,8 @@ pub struct Connection {
     half_open: Option<HalfOpen>,
     /// Bytes that streams were given and that no datagram has, about: never more than there are.
     unsent_bytes: usize,
+    /// The streams that were opened to the client: they never end.
+    opened: usize,
 }
 
 impl Connection {
@@ -118,6 +120,7 @@ impl Connection {
             quinn,
             half_open: Some(half_open),
             unsent_bytes: 0,
+            opened: 0,
         }
     }
 
@@ -193,7 +196,14 @@ impl Connection {
 
     /// Opens a stream to the client; `None`: it allows no more.
     pub fn open(&mut self) -> Option<StreamId> {
-        self.quinn.streams().open(Dir::Uni)
+        let id = self.quinn.streams().open(Dir::Uni)?;
+        self.opened += 1;
+        Some(id)
+    }
+
+    /// Whether the client has acknowledged all that its own streams were given, and their ends.
+    pub fn has_delivered_all(&mut self) -> bool {
+        self.quinn.streams().send_streams() <= self.opened
     }
 
     /// The next stream that the client has opened.

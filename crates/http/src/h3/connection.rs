@@ -217,9 +217,11 @@ impl Http3Connection {
         is_gone.then_some(self.idle_since_ms + grace_ms)
     }
 
-    /// Whether nothing is under way, as far as is known here.
+    /// Whether nothing is under way, as far as is known here: an answer is until the client has
+    /// acknowledged the last of it, which may be long after it was written.
     fn is_resting(&self) -> bool {
-        self.shared.is_idle() && !self.frames.borrow().quic.is_handshaking()
+        let quic = &mut self.frames.borrow_mut().quic;
+        self.shared.is_idle() && !quic.is_handshaking() && quic.has_delivered_all()
     }
 
     /// Closes a connection whose client was told to go, and asks for nothing more.

@@ -9,7 +9,7 @@ use turnpike_testkit::{Server, Signal, needs_root};
 
 use super::{SERVED, builder, configuration, start};
 use crate::support::http3::{Client, has_client};
-use crate::support::tls::keys;
+use crate::support::tls::{big, keys};
 use crate::support::turnpike;
 
 /// The time after which a packet without an answer is sent again.
@@ -189,6 +189,28 @@ fn clients_are_told_to_go_at_the_end() {
     // An answer that is under way comes to its end.
     let answered = client.ask("end");
     assert!(answered.starts_with("200 1000000 "), "{answered}");
+    assert_eq!(client.ask("wait"), "closed 0x100");
+    assert!(server.wait().success());
+}
+
+#[test]
+fn answers_that_were_written_arrive_before_the_end() {
+    if !has_client("answers_that_were_written_arrive_before_the_end") {
+        return;
+    }
+    let keys = keys();
+    let answer = &big()[..60_000];
+    let mut server = builder(&keys, SERVED).file("html/part.bin", answer).start();
+    let mut client = Client::start(&server, &[]);
+    assert_eq!(client.ask("GET /a.txt").trim_end(), "200 5 hello");
+    assert_eq!(client.ask("deaf /part.bin"), "deaf");
+    server.wait_for_log("seen.log", " 60000 ");
+    server.signal(Signal::SIGQUIT);
+    // Longer than a connection without a request is kept then.
+    std::thread::sleep(2 * SENT_AGAIN_AT_FIRST_AFTER);
+    client.tell("hear");
+    let answered = client.ask("end");
+    assert!(answered.starts_with("200 60000 "), "{answered}");
     assert_eq!(client.ask("wait"), "closed 0x100");
     assert!(server.wait().success());
 }

@@ -78,6 +78,8 @@ def is_interim(head):
 class Client(QuicConnectionProtocol):
     # Why the connection has ended.
     why = None
+    # Whether all that comes is lost.
+    is_deaf = False
 
     def __init__(self, *arguments, **named):
         super().__init__(*arguments, **named)
@@ -90,6 +92,10 @@ class Client(QuicConnectionProtocol):
             self._quic._replenish_connection_ids = lambda: None
         self.http = H3Connection(self._quic)
         self.answers = {}
+
+    def datagram_received(self, data, address):
+        if not self.is_deaf:
+            super().datagram_received(data, address)
 
     def quic_event_received(self, event):
         if isinstance(event, ConnectionTerminated):
@@ -177,6 +183,13 @@ async def obey(client, words, options):
     elif verb == "end":
         await asyncio.wait_for(client.slow.done, PATIENCE_S)
         print(client.slow.text(options.show), client.why or "", flush=True)
+    elif verb == "deaf":
+        # Nothing of the answer comes until "hear".
+        client.is_deaf = True
+        client.slow = client.ask("GET", authority, rest[0])
+        print("deaf", flush=True)
+    elif verb == "hear":
+        client.is_deaf = False
     elif verb == "cancel":
         # So many times, each once something of the answer has come.
         for _ in range(int(rest[0])):
