@@ -88,7 +88,7 @@ const NEW: &[(&str, &str, &str, &str)] = &[
         "mine.test",
         "",
         "Prefix / one",
-        "mine.test/ is Ingress default/mine's",
+        "mine.test/ belongs to Ingress default/mine",
     ),
     (
         "new.test",

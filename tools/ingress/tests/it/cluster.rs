@@ -286,7 +286,7 @@ fn the_webhook_has_a_certificate_that_the_api_server_trusts() {
     let bad = ingress("new", "first.test", "", "Prefix / one");
     let answer = reviewed(&api, &folder, port, &bad);
     assert!(
-        answer.contains("first.test/ is Ingress default/first's"),
+        answer.contains("first.test/ belongs to Ingress default/first"),
         "{answer}"
     );
 

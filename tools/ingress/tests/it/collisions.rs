@@ -34,10 +34,10 @@ fn the_older_ingress_has_a_path() {
         .map(ToString::to_string)
         .collect();
     let expected = [
-        "Ingress default/a-later: left out: it.test/ is Ingress default/b-earlier's, which is \
-         older",
-        "Ingress other/c-foreign: left out: it.test/ is Ingress default/b-earlier's, which is \
-         older",
+        "Ingress default/a-later: left out: it.test/ belongs to Ingress default/b-earlier, which \
+         is older",
+        "Ingress other/c-foreign: left out: it.test/ belongs to Ingress default/b-earlier, which \
+         is older",
     ];
     assert_eq!(findings, expected);
 }

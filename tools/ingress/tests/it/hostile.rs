@@ -94,29 +94,32 @@ pub(crate) const LOCATION: &[(&str, &str)] = &[
     ("fastcgi_pass 127.0.0.1:9000;", "is not allowed"),
     (
         "set $proxy_upstream_name other-secret-80;",
-        "the variable $proxy_upstream_name is",
+        "the variable $proxy_upstream_name belongs",
     ),
     ("set ${namespace} other;", "the variable"),
-    ("set $target http://127.0.0.1;", "the variable $target is"),
+    (
+        "set $target http://127.0.0.1;",
+        "the variable $target belongs",
+    ),
     (
         "set $ingress_own_group_1 other_secret_80;",
-        "the variable $ingress_own_group_1 is",
+        "the variable $ingress_own_group_1 belongs",
     ),
     (
         "auth_request_set $target $upstream_http_x;",
-        "the variable $target is",
+        "the variable $target belongs",
     ),
     (
         "set_unescape_uri $target $arg_x;",
-        "the variable $target is",
+        "the variable $target belongs",
     ),
     (
         "if ($uri ~ \"(?<target>.*)\") { return 200; }",
-        "the variable $target is",
+        "the variable $target belongs",
     ),
     (
         "rewrite \"(?<ingress_own_x>.*)\" /;",
-        "the variable $ingress_own_x is",
+        "the variable $ingress_own_x belongs",
     ),
     ("if ($x) { root /; }", "\"root\" is not allowed"),
     (

@@ -281,8 +281,8 @@ fn states(server: &Server) -> Vec<String> {
     let mut rows = table
         .lines()
         .map(|row| row.split_whitespace().collect::<Vec<&str>>());
-    assert_eq!(rows.next().unwrap()[2], "STATE", "{table}");
-    rows.map(|row| row[2].to_owned()).collect()
+    assert_eq!(rows.next().unwrap()[3], "STATE", "{table}");
+    rows.map(|row| row[3].to_owned()).collect()
 }
 
 #[test]
