@@ -74,25 +74,9 @@ pub(super) static HTTP_ROWS: &[Row; 4] = &HTTP;
 pub(super) static STREAM_ROWS: &[Row; 4] = &STREAM;
 
 /// The metrics of both.
-pub(super) const METRICS: &[Row] = &{
-    let [counts, values, histograms, discarded] = HTTP;
-    let [
-        of_sessions,
-        session_values,
-        session_histograms,
-        session_discarded,
-    ] = STREAM;
-    [
-        counts,
-        values,
-        histograms,
-        discarded,
-        of_sessions,
-        session_values,
-        session_histograms,
-        session_discarded,
-    ]
-};
+pub(super) const METRICS: &[Row] = &[
+    HTTP[0], HTTP[1], HTTP[2], HTTP[3], STREAM[0], STREAM[1], STREAM[2], STREAM[3],
+];
 
 /// The zones of a configuration, with the rows that show them.
 pub(super) struct Zones {
